@@ -63,7 +63,7 @@ class PoolCorrupt(PoolError):
 
 
 class EngineError(FotError):
-    """An engine failed. ``retryable``: the same request may succeed later; ``request_id``: ours, for the logs."""
+    """An engine failed. ``retryable``: the same request may succeed later; ``request_id``: for the logs."""
 
     def __init__(
         self, message: str, hint: str = "", *, retryable: bool = False, request_id: str | None = None

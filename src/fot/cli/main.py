@@ -1,0 +1,123 @@
+"""The table of commands, and the one place where errors become messages and exit codes.
+
+A command is a function ``(parameters) -> int | None`` (None: exit code 0) in a module of its own, which imports
+what is heavy inside the function. ``COMMANDS`` names it by path: it is imported when called, not for ``--help``.
+"""
+
+import difflib
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cyclopts import App, CycloptsError, Parameter, UnknownCommandError
+
+from fot import __version__
+from fot.cli.output import ExitCode, exit_code, print_error
+from fot.errors import FotError
+
+__all__ = ["COMMANDS", "GROUPS", "Command", "build", "main"]
+
+
+class Command(NamedTuple):
+    """One line of the table: what is typed after ``fot``, where it lives, what it does."""
+
+    name: str
+    path: str
+    summary: str
+
+
+GROUPS = {"pool": "Make and inspect pools of recorded rollouts."}
+
+COMMANDS = (
+    Command(
+        "demo", "fot.cli.demo:demo", "Watch a funnel narrow on a small embedded pool, and what it saves."
+    ),
+    Command("pool import", "fot.cli.pool:import_", "Make a pool from JSONL (.gz, .zst) or Parquet rows."),
+    Command("pool info", "fot.cli.pool:info", "Tell what is in a pool."),
+    Command("simulate", "fot.cli.simulate:simulate", "Replay methods on recorded rollouts, side by side."),
+    Command("version", "fot.cli.version:version", "Tell the versions of fot, of Python and of the extras."),
+)
+
+
+def build(commands: Sequence[Command] = COMMANDS) -> App:
+    """Make the application out of the table; no command module is imported."""
+    app = App(
+        name="fot",
+        help="Self-consistency at a fraction of its price.",
+        version=f"fot {__version__}",
+        help_format="plaintext",
+        default_parameter=Parameter(negative=()),  # no --no-json, no --empty-policy
+        suppress_keyboard_interrupt=False,
+    )
+    groups = {name: App(name=name, help=summary) for name, summary in GROUPS.items()}
+    for group in groups.values():
+        app.command(group)
+    for command in commands:
+        group_name, _, leaf = command.name.rpartition(" ")
+        parent = groups[group_name] if group_name else app
+        parent.command(command.path, name=leaf, help=command.summary)
+    return app
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code; ``argv`` is without the program's name, None is the process's."""
+    tokens = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name that cannot be encoded is still shown
+    try:
+        code = _run(tokens)
+        sys.stdout.flush()  # here, not at exit: a reader that has gone must be met inside this try
+    except BrokenPipeError:
+        _drop_stdout()
+        return ExitCode.OK  # `fot ... | head` has what it wanted
+    except KeyboardInterrupt:
+        print_error("interrupted")
+        return ExitCode.INTERRUPTED
+    return code
+
+
+def _run(tokens: list[str]) -> int:
+    try:
+        result = build()(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+    except CycloptsError as error:
+        print_error(*_explain(error, tokens))
+        return ExitCode.USAGE
+    except FotError as error:
+        print_error(str(error), error.hint)
+        return exit_code(error)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        print_error(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+        return ExitCode.FAILED
+    except Exception as error:
+        if os.environ.get("FOT_DEBUG"):
+            raise
+        print_error(
+            f"this is a bug: {type(error).__name__}: {error}",
+            "set FOT_DEBUG=1 to see where, and please report it",
+        )
+        return ExitCode.FAILED
+    return ExitCode.OK if result is None else int(result)
+
+
+def _explain(error: CycloptsError, tokens: list[str]) -> tuple[str, str]:
+    """Give message and hint for a command line that cannot be understood."""
+    if not isinstance(error, UnknownCommandError):
+        command = " ".join(("fot", *(error.command_chain or ())))
+        return str(error), f"{command} --help"
+    # Our own suggestion: cyclopts would import every command to make one.
+    words = tokens[:2] if tokens[0] in GROUPS else tokens[:1]
+    typed = " ".join(words)
+    known = [*GROUPS, *(command.name for command in COMMANDS)]
+    close = difflib.get_close_matches(typed, known, n=1)
+    message = f"unknown command '{typed}'"
+    return (f"{message}, did you mean '{close[0]}'?" if close else message), "fot --help lists the commands"
+
+
+def _drop_stdout() -> None:
+    """Point stdout nowhere, so that the interpreter's last flush does not fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,113 @@
+"""What every command shares: exit codes, data on stdout, everything else on stderr.
+
+Text is printed as it is: no markup is read out of a pool's names or of a model's words.
+Colour follows the terminal and ``NO_COLOR``; a table that goes into a pipe or a file is not cut to a width.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import TYPE_CHECKING, TextIO
+
+from fot.errors import ConfigError, EngineTimeout, EngineUnavailable, FotError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = [
+    "ExitCode",
+    "console",
+    "exit_code",
+    "print_error",
+    "print_json",
+    "print_note",
+    "print_table",
+    "progress",
+]
+
+UNCUT = 10_000  # columns; wider than any table of ours
+
+
+class ExitCode(IntEnum):
+    """What a command tells the shell."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    UNREACHABLE = 3
+    PARTIAL = 4
+    INTERRUPTED = 130
+
+
+def exit_code(error: FotError) -> ExitCode:
+    """Give the exit code that stands for ``error``."""
+    if isinstance(error, ConfigError | UsageError):
+        return ExitCode.USAGE
+    if isinstance(error, EngineUnavailable | EngineTimeout):
+        return ExitCode.UNREACHABLE
+    return ExitCode.FAILED
+
+
+def console(stream: TextIO) -> "Console":
+    """Give a rich console on ``stream`` that prints text literally."""
+    from rich.console import Console
+
+    width = None if stream.isatty() else UNCUT
+    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+
+
+def print_json(value: object) -> None:
+    """Print one object (a dict, dataclass or msgspec struct) as one line of JSON; NaN becomes null."""
+    import msgspec
+
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+
+
+def print_table(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int = 1, title: str = ""
+) -> None:
+    """Print a table; the first ``text_columns`` columns are set left, the others, being numbers, right."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title) if title else None, title_justify="left", box=None, pad_edge=False)
+    for position, header in enumerate(headers):
+        table.add_column(Text(header), justify="left" if position < text_columns else "right")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    out = console(sys.stdout)
+    with out.capture() as drawn:
+        out.print(table)
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in drawn.get().splitlines())
+
+
+def print_note(message: str) -> None:
+    """Tell the reader something on stderr that is no error."""
+    sys.stderr.write(f"note: {message}\n")
+
+
+def print_error(message: str, hint: str = "") -> None:
+    """Print ``error: ...`` and, where there is something to do about it, ``hint: ...`` on stderr."""
+    sys.stderr.write(f"error: {message}\n")
+    if hint:
+        sys.stderr.write(f"hint: {hint}\n")
+
+
+@contextmanager
+def progress(description: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
+    """Draw a bar on stderr while the block runs; call what it yields with the amount done so far.
+
+    Nothing is drawn when stderr is no terminal. ``total`` None draws a bar of unknown length.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _completed: None
+        return
+    from rich import progress as bars
+
+    columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.TaskProgressColumn())
+    with bars.Progress(
+        *columns, bars.TimeRemainingColumn(), console=console(sys.stderr), transient=True
+    ) as bar:
+        task = bar.add_task(description, total=total)
+        yield lambda completed: bar.update(task, completed=completed)
