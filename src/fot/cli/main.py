@@ -1,10 +1,9 @@
 """The table of commands, and the one place where errors become messages and exit codes.
 
-A command is a function ``(parameters) -> int | None`` (None: exit code 0) in a module of its own, which imports
-what is heavy inside the function. ``COMMANDS`` names it by path: it is imported when called, not for ``--help``.
+A command is a function ``(parameters) -> int | None`` (None: exit code 0) in a module of its own, where what
+is heavy is imported inside the function. ``COMMANDS`` names it by path: a call imports it, ``--help`` does not
 """
 
-import difflib
 import io
 import os
 import sys
@@ -15,6 +14,7 @@ from cyclopts import App, CycloptsError, Parameter, UnknownCommandError
 
 from fot import __version__
 from fot.cli.output import ExitCode, exit_code, print_error
+from fot.core.registry import unknown_name
 from fot.errors import FotError
 
 __all__ = ["COMMANDS", "GROUPS", "Command", "build", "main"]
@@ -41,7 +41,7 @@ COMMANDS = (
 )
 
 
-def build(commands: Sequence[Command] = COMMANDS) -> App:
+def build() -> App:
     """Make the application out of the table; no command module is imported."""
     app = App(
         name="fot",
@@ -54,7 +54,7 @@ def build(commands: Sequence[Command] = COMMANDS) -> App:
     groups = {name: App(name=name, help=summary) for name, summary in GROUPS.items()}
     for group in groups.values():
         app.command(group)
-    for command in commands:
+    for command in COMMANDS:
         group_name, _, leaf = command.name.rpartition(" ")
         parent = groups[group_name] if group_name else app
         parent.command(command.path, name=leaf, help=command.summary)
@@ -62,7 +62,7 @@ def build(commands: Sequence[Command] = COMMANDS) -> App:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and give its exit code; ``argv`` is without the program's name, None is the process's."""
+    """Run one command and give its exit code; ``argv`` is without the program's name."""
     tokens = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -113,9 +113,8 @@ def _explain(error: CycloptsError, tokens: list[str]) -> tuple[str, str]:
     words = tokens[:2] if tokens[0] in GROUPS else tokens[:1]
     typed = " ".join(words)
     known = [*GROUPS, *(command.name for command in COMMANDS)]
-    close = difflib.get_close_matches(typed, known, n=1)
-    message = f"unknown command '{typed}'"
-    return (f"{message}, did you mean '{close[0]}'?" if close else message), "fot --help lists the commands"
+    unknown = unknown_name("command", typed, known)
+    return str(unknown), unknown.hint
 
 
 def _drop_stdout() -> None:

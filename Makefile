@@ -1,0 +1,49 @@
+# Needs Python 3.11+ with venv and pip, and make. Everything is installed into $(VENV).
+VENV ?= .venv
+PYTHON ?= python3
+BIN = $(VENV)/bin
+RUN_EXTRAS = pools
+DEV_EXTRAS = pools,stats,dev
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo check test cov lint bench docs clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+# One stamp per set of extras: nothing is installed again until the metadata or the pins change.
+$(VENV)/installed-%: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing .[$*] into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	@touch $@
+
+install: $(VENV)/installed-$(DEV_EXTRAS) ## make the environment for development
+
+demo: $(VENV)/installed-$(RUN_EXTRAS) ## watch a funnel narrow, and what it saves
+	@$(BIN)/fot demo
+
+lint: install ## mend what the formatter and the linter can mend
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+check: install ## format, lint, types, layers
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+test: check ## check, then every test
+	$(BIN)/pytest -n 2
+
+cov: install ## every test, with coverage
+	$(BIN)/pytest -n 2 --cov --cov-report=term
+
+bench: install ## measure the index and the simulator
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/installed-docs ## build the documentation into site/
+	$(BIN)/mkdocs build --strict --quiet
+
+clean: ## remove what was built, and the environment
+	rm -rf $(VENV) build dist site .coverage* .hypothesis .*_cache

@@ -1,0 +1,62 @@
+import io
+import json
+import sys
+
+import pytest
+
+from fot.cli import output
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_json_is_one_line_and_has_no_nan(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_json({"a": float("nan"), "b": "é"})
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    assert json.loads(out) == {"a": None, "b": "é"}
+
+
+def test_table_is_literal_aligned_and_uncut_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "x" * 500
+    output.print_table(["policy", "saved"], [["[bold]fot[/bold]", "0.5"], [long, "12.25"]], title="[t]")
+    title, header, first, second = capsys.readouterr().out.splitlines()
+    assert title == "[t]"
+    assert header.split() == ["policy", "saved"]
+    assert first.split() == ["[bold]fot[/bold]", "0.5"]
+    assert second.split() == [long, "12.25"]
+    assert len(first) == len(second) == len(header)  # numbers end under each other
+
+
+def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    coloured, plain = Terminal(), Terminal()
+    output.console(coloured).print("word", style="red")
+    monkeypatch.setenv("NO_COLOR", "1")
+    output.console(plain).print("word", style="red")
+    assert "\x1b[31m" in coloured.getvalue()
+    assert plain.getvalue() == "word\n"
+
+
+def test_progress_is_silent_off_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with output.progress("importing", total=3) as done:
+        done(2)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_draws_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with output.progress("importing", total=4) as done:
+        done(4)
+    assert "importing" in screen.getvalue()
+    assert "100%" in screen.getvalue()
+
+
+def test_notes_and_errors_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_note("n")
+    output.print_error("e")
+    assert capsys.readouterr() == ("", "note: n\nerror: e\n")
