@@ -1,0 +1,123 @@
+"""Making a directory appear whole or not at all.
+
+A pool is built in a hidden sibling directory, flushed to disk, and then published. Where no pool stands, the directory
+is renamed. Where one stands, the new rows file goes in beside the old one and the manifest, which names the rows
+file, is replaced by one rename: at every moment the directory is the old pool or the new one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fot.errors import PoolError
+from fot.pools.schema import INDEX, MANIFEST, is_pool
+
+__all__ = ["check_replaceable", "locked", "publish", "staged"]
+
+_MARK = ".importing-"
+_LOCK = ".lock"
+
+
+def check_replaceable(out: Path) -> None:
+    """`PoolError` unless `out` is free, an empty directory, or a pool."""
+    if out.is_dir():
+        if not is_pool(out) and any(out.iterdir()):
+            raise PoolError(f"{out} exists and is not a pool", "choose another --out, or remove it first")
+    elif out.exists() or out.is_symlink():
+        raise PoolError(f"{out} exists and is not a pool", "choose another --out, or remove it first")
+
+
+@contextmanager
+def staged(out: Path) -> Iterator[Path]:
+    """A fresh directory beside `out`, gone afterwards; those of imports that were killed are removed."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(out)
+        stage = Path(tempfile.mkdtemp(prefix=f".{out.name}{_MARK}", dir=out.parent))
+    except OSError as error:
+        raise PoolError(f"cannot write in {out.parent}: {error.strerror or error}") from None
+    try:
+        with locked(stage / _LOCK):
+            yield stage
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold an advisory lock on the file `path`; `BlockingIOError` when another holds it and `wait` is false."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
+    finally:
+        os.close(handle)
+
+
+def _remove_abandoned(out: Path) -> None:
+    for stage in out.parent.glob(f".{_escaped(out.name)}{_MARK}*"):
+        try:
+            with locked(stage / _LOCK, wait=False):
+                shutil.rmtree(stage, ignore_errors=True)
+        except OSError:
+            continue  # its import is alive, or it is not ours to remove
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def publish(stage: Path, out: Path, rows_file: str) -> None:
+    """Put the pool that was built in `stage` at `out`, in place of the pool that may stand there."""
+    for name in (rows_file, MANIFEST):
+        _flush(stage / name)
+    _flush(stage)
+    if not _appear(stage, out):
+        _replace(stage, out, rows_file)
+    _flush(out.parent)
+
+
+def _appear(stage: Path, out: Path) -> bool:
+    """Rename the stage to `out`; false when a pool stands there, perhaps since a moment ago."""
+    if is_pool(out):
+        return False
+    stage.chmod(0o777 & ~_umask())
+    try:
+        stage.rename(out)
+    except OSError:
+        if is_pool(out):
+            return False
+        raise
+    return True
+
+
+def _replace(stage: Path, out: Path, rows_file: str) -> None:
+    with locked(out / _LOCK):
+        (stage / rows_file).replace(out / rows_file)
+        _flush(out)
+        (stage / MANIFEST).replace(out / MANIFEST)
+        _flush(out)
+        shutil.rmtree(out / INDEX, ignore_errors=True)
+        for left in out.glob("rows-*.parquet"):
+            if left.name != rows_file:
+                left.unlink()
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
