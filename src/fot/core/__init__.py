@@ -1,0 +1,1 @@
+"""The method itself: pure, standard library only, with no clock, file, network or event loop."""

@@ -1,0 +1,1 @@
+"""Running policies on recorded rollouts."""
