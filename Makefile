@@ -42,8 +42,9 @@ cov: install ## every test, with coverage
 bench: install ## measure the index and the simulator
 	$(BIN)/python -m benchmarks
 
-docs: $(VENV)/installed-docs ## build the documentation into site/
-	$(BIN)/mkdocs build --strict --quiet
+docs: install $(VENV)/installed-docs ## build the documentation into site/
+	$(BIN)/python scripts/cli_reference.py
+	$(BIN)/zensical build --strict
 
 clean: ## remove what was built, and the environment
 	rm -rf $(VENV) build dist site .coverage* .hypothesis .*_cache

@@ -8,12 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # Nothing here may depend on how fast the machine is. HYPOTHESIS_PROFILE=explore looks for new examples.
-settings.register_profile(
-    "fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile(
-    "explore", deadline=None, max_examples=2_000, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("explore", deadline=None, max_examples=2_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 LOOPBACK = ("127.", "::1", "localhost")

@@ -102,9 +102,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("typed", "meant"), [("simulat", "simulate"), ("pool imprt", "pool import"), ("verison", "version")]
 )
-def test_unknown_command_gets_a_suggestion(
-    typed: str, meant: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unknown_command_gets_a_suggestion(typed: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(typed.split()) == ExitCode.USAGE
     out, err = capsys.readouterr()
     assert not out
