@@ -65,9 +65,7 @@ class PoolCorrupt(PoolError):
 class EngineError(FotError):
     """An engine failed. ``retryable``: the same request may succeed later; ``request_id``: for the logs."""
 
-    def __init__(
-        self, message: str, hint: str = "", *, retryable: bool = False, request_id: str | None = None
-    ) -> None:
+    def __init__(self, message: str, hint: str = "", *, retryable: bool = False, request_id: str | None = None) -> None:
         super().__init__(message, hint)
         self.retryable = retryable
         self.request_id = request_id

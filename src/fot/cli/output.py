@@ -106,8 +106,6 @@ def progress(description: str, total: float | None = None) -> Iterator[Callable[
     from rich import progress as bars
 
     columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.TaskProgressColumn())
-    with bars.Progress(
-        *columns, bars.TimeRemainingColumn(), console=console(sys.stderr), transient=True
-    ) as bar:
+    with bars.Progress(*columns, bars.TimeRemainingColumn(), console=console(sys.stderr), transient=True) as bar:
         task = bar.add_task(description, total=total)
         yield lambda completed: bar.update(task, completed=completed)
