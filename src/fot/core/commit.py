@@ -114,15 +114,17 @@ def _boxes(text: str) -> frozenset[str]:
 
 
 _STYLE = r"\\(?:text|textbf|mathrm|mathbf)\{"
-_STATED = r"(?i:answer)[\s*_}]{0,6}(?:(?i:is)\b|[:=])[\s*_:]{0,8}"
+_STATED = r"(?i:nswer)[\s*_}]{0,6}(?:(?i:is)\b|[:=])[\s*_:]{0,8}"
 _OPENING = r"[\s*_(\[$]{0,6}"
 _LETTER_ENDS = tuple(
-    re.compile(f"(?=({pattern}))")  # a look-ahead: statements may overlap, each start is looked at
-    for pattern in (
-        rf"{_STATED}{_OPENING}(?:{_STYLE})?[\s(]{{0,3}}(?P<a>[A-J])",
-        rf"{_STATED}(?i:(?:option|choice)\s){_OPENING}(?P<a>[A-J])",
-        r"\\boxed\{[\s(]{0,3}(?P<a>[A-J])[\s).]{0,3}\}",
-        rf"\\boxed\{{\s{{0,3}}{_STYLE}[\s(]{{0,3}}(?P<a>[A-J])[\s).]{{0,3}}\}}\s{{0,3}}\}}",
+    # A look-ahead: statements may overlap, each start is looked at. Its first letter stands before it, which lets the
+    # search skip to the places where it can begin: three times as fast.
+    re.compile(f"{first}(?=({rest}))")
+    for first, rest in (
+        ("[aA]", rf"{_STATED}{_OPENING}(?:{_STYLE})?[\s(]{{0,3}}(?P<a>[A-J])"),
+        ("[aA]", rf"{_STATED}(?i:(?:option|choice)\s){_OPENING}(?P<a>[A-J])"),
+        (r"\\", r"boxed\{[\s(]{0,3}(?P<a>[A-J])[\s).]{0,3}\}"),
+        (r"\\", rf"boxed\{{\s{{0,3}}{_STYLE}[\s(]{{0,3}}(?P<a>[A-J])[\s).]{{0,3}}\}}\s{{0,3}}\}}"),
     )
 )
 _LONGEST_STATEMENT = 60
@@ -279,7 +281,7 @@ class _Fences:
 class _FinalAnswer:
     """What the rest of the line says after the last `Final Answer:`."""
 
-    _STATED = re.compile(r"(?=(?i:final answer)[*_]{0,2}:[ \t*_]{0,8}(?P<value>[^\s*_][^\n]{0,79}))")
+    _STATED = re.compile(r"[fF](?=(?i:inal answer)[*_]{0,2}:[ \t*_]{0,8}(?P<value>[^\s*_][^\n]{0,79}))")
     _LONGEST = 120
 
     def __init__(self) -> None:
