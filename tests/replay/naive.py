@@ -53,10 +53,10 @@ def density(text):
 
 
 def plurality(answers):
-    counts = {}
+    counts: dict[str, int] = {}
     for answer in answers:
         counts[answer] = counts.get(answer, 0) + 1
-    return max(counts, key=counts.get, default=None), counts
+    return max(counts, key=lambda answer: counts[answer], default=None), counts
 
 
 def funnel(rollouts, checkpoints, keep, minimum=2, early_voting=True):

@@ -6,7 +6,8 @@ from fot.core.rollout import Rollout
 
 PIECES = [
     "Wait, ", "Wait", "perhaps ", "no,", "But wait", "I was wrong", "so ", "x = 3 ", "\\boxed{", "}", "1", "2",
-    "\\boxed{1}", "\\boxed{2}", "\\boxed{3}", "\\boxed{}", "\\boxed{\\frac{1}{2}}", "{", "é", "\n", "long stretch of plain words ",
+    "\\boxed{1}", "\\boxed{2}",
+    "\\boxed{3}", "\\boxed{}", "\\boxed{\\frac{1}{2}}", "{", "é", "\n", "long stretch of plain words ",
 ]  # fmt: skip
 
 

@@ -7,6 +7,7 @@ overlaps itself; different markers do overlap (`Wait,` also counts `Wait`), as t
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 __all__ = ["PAPER_KERNEL", "Kernel", "MarkerCounter", "count", "density", "kernel_of"]
@@ -58,19 +59,21 @@ class Kernel:
         """The first `size` markers."""
         if not 1 <= size <= len(self.markers):
             raise ValueError(f"kernel {self.name} has {len(self.markers)} markers; cannot take {size}")
-        return Kernel(f"{self.name}-{size}", self.markers[:size])
+        return Kernel(f"top-{size}", self.markers[:size])
 
 
 PAPER_KERNEL = Kernel("paper", _PAPER_MARKERS)
 
 
-def kernel_of(name: str) -> Kernel:
-    """The kernel that a parameter names: `paper`, `top-N` of it, or markers joined by `|`."""
-    if name == "paper":
-        return PAPER_KERNEL
-    if name.startswith("top-") and name[4:].isdigit():
-        return PAPER_KERNEL.top(int(name[4:]))
-    return Kernel("custom", tuple(name.split("|")))
+def kernel_of(names: Sequence[str]) -> Kernel:
+    """The kernel that a parameter names: `paper`, `top-N` of it, or the markers themselves."""
+    if len(names) == 1:
+        (name,) = names
+        if name == PAPER_KERNEL.name:
+            return PAPER_KERNEL
+        if name.startswith("top-") and name[4:].isdigit():
+            return PAPER_KERNEL.top(int(name[4:]))
+    return Kernel("custom", tuple(names))
 
 
 def count(text: str, kernel: Kernel = PAPER_KERNEL) -> int:

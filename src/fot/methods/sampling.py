@@ -1,0 +1,39 @@
+"""Self-consistency, and what a single rollout is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fot.core.sampling import Majority
+from fot.methods.spec import Context, Method
+
+__all__ = ["PASS", "SC"]
+
+
+@dataclass(frozen=True)
+class NoPlan:
+    """A method without parameters."""
+
+
+SC = Method(
+    name="sc",
+    summary="self-consistency: all k rollouts to their end, then the plurality",
+    plan=NoPlan,
+    build=lambda plan, context: Majority(context.k),
+)
+
+
+def _start_with_the_draw(plan: NoPlan, context: Context) -> Sequence[int]:
+    first = context.draw % context.k
+    return [first, *(rollout for rollout in range(context.k) if rollout != first)]
+
+
+PASS = Method(
+    name="pass",
+    summary="pass@1: one rollout alone, the mean over all k of them (pass@k, the ceiling, stands beside it)",
+    plan=NoPlan,
+    build=lambda plan, context: Majority(1),
+    draws=lambda plan, k: k,
+    order=_start_with_the_draw,
+)
