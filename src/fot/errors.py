@@ -6,7 +6,7 @@
       PoolError
         PoolSchemaError          rows or columns are not those of a pool
         PoolCorrupt              a pool was one once, and is damaged
-      EngineError                .retryable, .request_id
+      EngineError                .retryable, .request_id, .retry_after_s
         EngineUnavailable        nobody answers
         EngineTimeout            somebody answered, then fell silent
         EngineRefused            an answer with an error .status
@@ -63,16 +63,28 @@ class PoolCorrupt(PoolError):
 
 
 class EngineError(FotError):
-    """An engine failed. ``retryable``: the same request may succeed later; ``request_id``: for the logs."""
+    """An engine failed. ``retryable``: the same request may succeed later; ``request_id``: for the logs.
 
-    def __init__(self, message: str, hint: str = "", *, retryable: bool = False, request_id: str | None = None) -> None:
+    ``retry_after_s``: how long the engine asked to be left alone, in seconds; None when it did not say.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        hint: str = "",
+        *,
+        retryable: bool = False,
+        request_id: str | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
         super().__init__(message, hint)
         self.retryable = retryable
         self.request_id = request_id
+        self.retry_after_s = retry_after_s
 
 
 class EngineUnavailable(EngineError):
-    """No connection could be made, or it broke before the answer began."""
+    """No connection could be made, or it broke before the answer was complete."""
 
 
 class EngineTimeout(EngineError):
@@ -90,8 +102,9 @@ class EngineRefused(EngineError):
         status: int,
         retryable: bool = False,
         request_id: str | None = None,
+        retry_after_s: float | None = None,
     ) -> None:
-        super().__init__(message, hint, retryable=retryable, request_id=request_id)
+        super().__init__(message, hint, retryable=retryable, request_id=request_id, retry_after_s=retry_after_s)
         self.status = status
 
 

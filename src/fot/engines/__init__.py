@@ -1,0 +1,1 @@
+"""Engines: where the text of a live run comes from."""
