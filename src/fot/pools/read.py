@@ -85,13 +85,9 @@ class Pool:
         """Open the pool directory `path`; `PoolError` when it is none or cannot be read."""
         self.path = path
         self.manifest: Manifest = read_manifest(path)
-        table = self._read(
-            ["model", "benchmark", "problem_id", "rollout_id", "n_tokens", "unbiased", "n_chars", "cut"]
-        )
+        table = self._read(["model", "benchmark", "problem_id", "rollout_id", "n_tokens", "unbiased", "n_chars", "cut"])
         if len(table) != self.manifest.rollouts:
-            raise PoolCorrupt(
-                f"{path} does not hold the rows that its manifest counts", "import the pool again"
-            )
+            raise PoolCorrupt(f"{path} does not hold the rows that its manifest counts", "import the pool again")
         self.rollout_id: NDArray[np.int64] = table["rollout_id"].to_numpy()
         self.n_chars: NDArray[np.int64] = table["n_chars"].to_numpy()
         self.n_tokens: NDArray[np.int64] = table["n_tokens"].fill_null(-1).to_numpy()
@@ -109,9 +105,7 @@ class Pool:
         """
         path = Path(path)
         if not path.exists():
-            raise PoolError(
-                f"{path} does not exist", "name a pool made by fot pool import, or a file of rows"
-            )
+            raise PoolError(f"{path} does not exist", "name a pool made by fot pool import, or a file of rows")
         return cls(path if path.is_dir() else _imported(path, progress))
 
     @property
@@ -142,8 +136,7 @@ class Pool:
         nearest = np.searchsorted(valid, starts)
         rows = [int(valid[at]) if at < len(valid) else None for at in nearest]
         return [
-            column[row].as_py() if row is not None and row < end else None
-            for row, end in zip(rows, ends, strict=True)
+            column[row].as_py() if row is not None and row < end else None for row, end in zip(rows, ends, strict=True)
         ]
 
     def select(
@@ -163,9 +156,7 @@ class Pool:
         parts: list[Part] = []
         left_out: list[Problem] = []
         for problem in self.problems:
-            if (models and problem.model not in models) or (
-                benchmarks and problem.benchmark not in benchmarks
-            ):
+            if (models and problem.model not in models) or (benchmarks and problem.benchmark not in benchmarks):
                 continue
             rows = np.arange(problem.first, problem.first + problem.count)
             rows = rows if include_biased else rows[self.unbiased[rows]]
@@ -192,9 +183,7 @@ class Pool:
 
     def rollouts(self, rows: Rows) -> list[Rollout]:
         """These rows with everything that is known about them, in their order."""
-        records = self._at(
-            [name for name in self._file.schema_arrow.names if name not in ("n_chars", "cut")], rows
-        )
+        records = self._at([name for name in self._file.schema_arrow.names if name not in ("n_chars", "cut")], rows)
         return [_rollout(record) for record in records.to_pylist()]
 
     def __iter__(self) -> Iterator[Rollout]:
@@ -214,6 +203,15 @@ class Pool:
         sizes = [self._file.metadata.row_group(group).num_rows for group in range(self.row_groups)]
         return [0, *np.cumsum(sizes, dtype=np.int64).tolist()]
 
+    def group(self, group: int, column: str) -> pa.Array:
+        """One column of one row group; safe to call from several threads at once."""
+        try:
+            with self._opened(metadata=self._file.metadata) as file:
+                read = file.read_row_group(group, [column], use_threads=False)[column]
+                return read.chunk(0) if read.num_chunks == 1 else pa.concat_arrays(read.chunks)
+        except (OSError, pa.ArrowException) as error:
+            raise self._damaged(error) from None
+
     @property
     def rows_path(self) -> Path:
         """The Parquet file with the rows."""
@@ -222,9 +220,12 @@ class Pool:
     @cached_property
     def _file(self) -> pq.ParquetFile:
         try:
-            return pq.ParquetFile(self.rows_path, page_checksum_verification=True)
+            return self._opened()
         except (OSError, pa.ArrowException) as error:
             raise self._damaged(error) from None
+
+    def _opened(self, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
+        return pq.ParquetFile(self.rows_path, metadata=metadata, page_checksum_verification=True)
 
     def _read(self, columns: list[str], groups: Sequence[int] | None = None) -> pa.Table:
         try:

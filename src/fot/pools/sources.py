@@ -52,9 +52,7 @@ class RowFile:
             raise PoolError(f"cannot read {path}: {error.strerror or error}") from None
         self.size = path.stat().st_size
 
-    def rows(
-        self, progress: Callable[[int], None] = lambda _: None
-    ) -> Iterator[tuple[int | None, Row] | Rejected]:
+    def rows(self, progress: Callable[[int], None] = lambda _: None) -> Iterator[tuple[int | None, Row] | Rejected]:
         """Every row with its line, or why there is none; `progress` is told how many bytes of the file are done."""
         if self._magic == b"PAR1":
             return self._records(progress)

@@ -147,9 +147,7 @@ def _table(rows: list[Row]) -> pa.Table:
     columns["extra"] = [row.extra for row in rows]
     columns["n_chars"] = [len(row.fields.text) for row in rows]
     columns["cut"] = [row.cut for row in rows]
-    return pa.table(
-        {field.name: _array(columns[field.name], field.type) for field in COLUMNS}, schema=COLUMNS
-    )
+    return pa.table({field.name: _array(columns[field.name], field.type) for field in COLUMNS}, schema=COLUMNS)
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
