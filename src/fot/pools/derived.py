@@ -10,10 +10,11 @@ import hashlib
 import inspect
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -22,9 +23,12 @@ from numpy.typing import NDArray
 from fot.pools.read import Pool, cache_folder
 from fot.pools.schema import INDEX
 
-__all__ = ["Arrays", "code_digest", "load_derived", "save_derived"]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-Arrays = dict[str, NDArray[Any]]
+__all__ = ["code_digest", "load_derived", "save_derived", "write_fields"]
+
+T = TypeVar("T")
 _STRINGS = "strings.json"
 
 
@@ -34,15 +38,15 @@ def code_digest(*modules: ModuleType) -> str:
     return hashlib.sha256(sources.encode()).hexdigest()[:12]
 
 
-def load_derived(pool: Pool, name: str) -> tuple[Arrays, dict[str, tuple[str, ...]]] | None:
-    """The arrays and lists of strings saved for this pool's content under `name`; None when there are none."""
-    for folder in _places(pool):
+def load_derived(pool: Pool, name: str, kind: type[T]) -> T | None:
+    """What was saved for this pool's content under `name`, as the dataclass `kind`; None when there is nothing."""
+    for place in _places(pool):
         try:
-            strings = msgspec.json.decode((folder / name / _STRINGS).read_bytes(), type=dict[str, tuple[str, ...]])
-            arrays = {path.stem: _load(path) for path in (folder / name).glob("*.npy")}
-        except (OSError, ValueError, EOFError):
-            continue  # absent, or damaged: it is built again
-        return arrays, strings
+            strings = msgspec.json.decode((place / name / _STRINGS).read_bytes(), type=dict[str, tuple[str, ...]])
+            values: dict[str, Any] = {path.stem: _load(path) for path in (place / name).glob("*.npy")}
+            return kind(**values, **strings)
+        except (OSError, ValueError, TypeError, EOFError):
+            continue  # absent, or damaged: it is made again
     return None
 
 
@@ -52,8 +56,17 @@ def _load(path: Path) -> NDArray[Any]:
     return array
 
 
-def save_derived(pool: Pool, name: str, fill: Callable[[Path], None], strings: Mapping[str, tuple[str, ...]]) -> None:
-    """Let `fill` write `.npy` files into a new folder, and keep it as `name`.
+def write_fields(value: DataclassInstance, folder: Path) -> None:
+    """Write the arrays and the tuples of strings of a dataclass into `folder`."""
+    values = {field.name: getattr(value, field.name) for field in fields(value)}
+    strings = {name: value for name, value in values.items() if isinstance(value, tuple)}
+    for name in values.keys() - strings.keys():
+        np.save(folder / f"{name}.npy", values[name], allow_pickle=False)
+    (folder / _STRINGS).write_bytes(msgspec.json.encode(strings))
+
+
+def save_derived(pool: Pool, name: str, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a new folder, and keep it as `name`.
 
     Nothing is kept, without an error, where neither the pool nor the cache can be written.
     """
@@ -64,8 +77,7 @@ def save_derived(pool: Pool, name: str, fill: Callable[[Path], None], strings: M
         except OSError:
             continue
         try:
-            fill(made)
-            (made / _STRINGS).write_bytes(msgspec.json.encode(strings))
+            write(made)
             shutil.rmtree(place / name, ignore_errors=True)  # damaged, or it would have been loaded
             made.rename(place / name)
         except OSError:

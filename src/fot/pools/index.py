@@ -14,8 +14,8 @@ counts what lies within any prefix.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,7 @@ from fot.core.commit import track
 from fot.core.markers import PAPER_KERNEL, Kernel
 from fot.core.rollout import CHARS_PER_TOKEN
 from fot.errors import ConfigError, PoolError
-from fot.pools.derived import code_digest, load_derived, save_derived
+from fot.pools.derived import code_digest, load_derived, save_derived, write_fields
 from fot.pools.read import Pool, Rows
 from fot.pools.scan import Commitments, Markers, scan
 
@@ -182,16 +182,14 @@ def index_of(
     markers_name = f"markers-{kernel.digest}-{scan_code}"
     commit_code = code_digest(fot.core.commit, fot.core.answers)
     commitments_name = f"commitments-{detector}-{commit_code}-{scan_code}"
-    saved_markers = load_derived(pool, markers_name)
-    saved_commitments = load_derived(pool, commitments_name) if detector else None
-    markers = Markers(**saved_markers[0]) if saved_markers else None
-    commitments = Commitments(**saved_commitments[0], **saved_commitments[1]) if saved_commitments else None
+    markers = load_derived(pool, markers_name, Markers)
+    commitments = load_derived(pool, commitments_name, Commitments) if detector else None
     if markers is None or (detector and commitments is None):
         found = scan(pool, () if markers else kernel.markers, None if commitments else detector, progress)
         if found.markers:
-            _save(pool, markers_name, found.markers)
+            save_derived(pool, markers_name, partial(write_fields, found.markers))
         if found.commitments:
-            _save(pool, commitments_name, found.commitments)
+            save_derived(pool, commitments_name, partial(write_fields, found.commitments))
         markers, commitments = markers or found.markers, commitments or found.commitments
     assert markers is not None  # noqa: S101 — loaded, or scanned for
     return Index(pool, kernel, markers, commitments)
@@ -201,37 +199,36 @@ def _is_text(marker: str) -> bool:
     return marker == marker.encode("utf-8", "replace").decode()
 
 
-def _save(pool: Pool, name: str, found: Markers | Commitments) -> None:
-    values = {field.name: getattr(found, field.name) for field in fields(found)}
-    arrays = {key: value for key, value in values.items() if isinstance(value, np.ndarray)}
-    strings = {key: value for key, value in values.items() if key not in arrays}
+@dataclass(frozen=True, slots=True)
+class _TokenEnds:
+    """The token ends of all rollouts that have them, one rollout after the other."""
 
-    def fill(folder: Path) -> None:
-        for key, array in arrays.items():
-            np.save(folder / f"{key}.npy", array, allow_pickle=False)
-
-    save_derived(pool, name, fill, strings)
+    ends: NDArray[np.int32]
 
 
 def _token_ends(pool: Pool) -> NDArray[np.int32]:
-    """The token ends of all rollouts that have them, one rollout after the other."""
-    saved = load_derived(pool, "token-ends")
+    saved = load_derived(pool, "token-ends", _TokenEnds)
     if saved is None:
-        total = int(pool.n_tokens[pool.cuts == "exact"].sum())
-
-        def fill(folder: Path) -> None:
-            ends = np.lib.format.open_memmap(folder / "ends.npy", "w+", np.int32, (total,))
-            done = 0
-            for group in range(pool.row_groups):
-                part = pool.group(group, "token_ends").flatten().to_numpy()
-                ends[done : done + len(part)] = part
-                done += len(part)
-            ends.flush()
-
-        save_derived(pool, "token-ends", fill, {})
-        saved = load_derived(pool, "token-ends")
+        save_derived(pool, "token-ends", partial(_write_token_ends, pool))
+        saved = load_derived(pool, "token-ends", _TokenEnds)
     if saved is None:
         raise PoolError(
-            f"the token ends of {pool.path} cannot be kept anywhere", "point FOT_HOME at a folder that can be written"
+            f"the token ends of {pool.path} cannot be kept anywhere",
+            "point FOT_HOME at a folder that can be written",
         )
-    return saved[0]["ends"]
+    return saved.ends
+
+
+def _write_token_ends(pool: Pool, folder: Path) -> None:
+    """Stream them into the file: they can be many times what else the index holds."""
+    write_fields(_TokenEnds(np.empty(0, np.int32)), folder)
+    total = int(pool.n_tokens[pool.cuts == "exact"].sum())
+    if not total:
+        return
+    ends = np.lib.format.open_memmap(folder / "ends.npy", "w+", np.int32, (total,))
+    done = 0
+    for group in range(pool.row_groups):
+        part = pool.group(group, "token_ends").flatten().to_numpy()
+        ends[done : done + len(part)] = part
+        done += len(part)
+    ends.flush()

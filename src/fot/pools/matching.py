@@ -67,7 +67,8 @@ class Texts:
         beyond_ascii = self._bytes[: words * 8].view(np.uint64) & np.uint64(0x8080808080808080)
         at = (np.flatnonzero(beyond_ascii != 0)[:, None] * 8 + np.arange(8)).ravel()
         at = np.concatenate([at, np.arange(words * 8, len(self._bytes))])
-        return at[self._bytes[at].view(np.int8) < -64]
+        continuations: _Positions = at[self._bytes[at].view(np.int8) < -64]
+        return continuations
 
     def find(self, strings: tuple[str, ...]) -> Matches:
         """Where each of `strings` stands: none overlaps itself, different ones do overlap."""
