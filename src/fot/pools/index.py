@@ -115,6 +115,18 @@ class Index:
             self._subsets[key] = (ends, np.searchsorted(ends, self._starts, side="right"))
         return self._subsets[key]
 
+    def marker_ends(self, row: int, markers: ArrayLike | None = None) -> Ints:
+        """Where the markers of one rollout end, in characters, rising."""
+        ends, offsets = self._subset(markers)
+        own: Ints = ends[offsets[row] : offsets[row + 1]] - self._starts[row]
+        return own
+
+    def token_ends(self, row: int) -> NDArray[np.int32] | None:
+        """Where the tokens of one rollout end, in characters; None where the pool does not know."""
+        if self._token_ends is None or not self._exact[row]:
+            return None
+        return self._token_ends[self._token_offsets[row] : self._token_offsets[row + 1]]
+
     def committed(self, rows: Rows, cuts: Ints) -> Ints:
         """Number of the answer to which each prefix of `cuts` characters commits; -1 for none."""
         found = self._committing

@@ -1,0 +1,151 @@
+"""``fot pool import`` and ``fot pool info``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fot.cli.output import ExitCode, print_json, print_note, print_table, progress
+
+if TYPE_CHECKING:
+    from fot.pools.summary import Group, Spread, Summary
+
+__all__ = ["import_", "info"]
+
+CHEAP_DETECTORS = ("boxed", "choice", "code")  # what `info` tries when it is not told; `paper` reads everything
+
+
+def import_(
+    files: list[Path],
+    /,
+    *,
+    out: Path,
+    rejects: Path | None = None,
+    synthetic: str | None = None,
+    json: bool = False,
+) -> int:
+    """Make a pool from files of rows.
+
+    Rows that cannot be imported are set aside with file, line and reason, and the exit code is then 4.
+
+    Parameters
+    ----------
+    files
+        JSON lines (plain, gzip or zstd) or Parquet, with the fields of a rollout.
+    out
+        The pool to make; a pool that stands there is replaced when the new one is complete.
+    rejects
+        Where rejected rows go, as JSON lines; beside the pool when not given.
+    synthetic
+        Label the pool as not written by a model: says by what.
+    json
+        Print one JSON object in place of text.
+    """
+    from fot.pools.importing import import_rows
+
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    with progress("importing", size) as done:
+        report = import_rows(files, out, rejects=rejects, synthetic=synthetic, progress=done)
+    if json:
+        print_json(
+            {
+                "schema": "fot.pool.import/1",
+                "pool": str(report.pool),
+                "problems": report.problems,
+                "rollouts": report.rollouts,
+                "rejected": report.rejected,
+                "rejects": str(report.rejects) if report.rejects else None,
+            }
+        )
+    else:
+        rows = [["problems", f"{report.problems:,}"], ["rollouts", f"{report.rollouts:,}"]]
+        print_table([str(out), ""], rows)
+    if report.rejected:
+        print_note(f"{report.rejected:,} rows were rejected; they are in {report.rejects}, each with the reason")
+        return ExitCode.PARTIAL
+    return ExitCode.OK
+
+
+def info(pool: Path, /, *, commit: str | None = None, json: bool = False) -> None:
+    """Tell what is in a pool.
+
+    Parameters
+    ----------
+    pool
+        A pool, or directly a file of rows.
+    commit
+        Tell the share without an answer for this commitment detector alone (boxed, choice, code, paper).
+    json
+        Print one JSON object in place of tables.
+    """
+    from fot.pools.read import Pool
+    from fot.pools.summary import describe
+
+    with progress("importing", pool.stat().st_size if pool.is_file() else None) as done:
+        opened = Pool.open(pool, done)
+    with progress("reading", opened.manifest.chars) as done:
+        summary = describe(opened, (commit,) if commit else CHEAP_DETECTORS, progress=done)
+    if json:
+        print_json(summary)
+        return
+    print_table([summary["pool"], ""], _facts(summary))
+    if len(summary["groups"]) > 1:
+        print_table(
+            ["model", "benchmark", "problems", "rollouts", "mean tokens", "mean density"],
+            [_group_row(group) for group in summary["groups"]],
+            text_columns=2,
+            title="\nby model and benchmark",
+        )
+
+
+def _facts(summary: "Summary") -> list[list[str]]:
+    tokens = summary["tokens"]
+    facts = [
+        ["models", ", ".join(summary["models"])],
+        ["benchmarks", ", ".join(summary["benchmarks"])],
+        ["problems", f"{summary['problems']:,}"],
+        ["rollouts", f"{summary['rollouts']:,} ({summary['biased']:,} of them biased: left out unless asked for)"],
+        ["rollouts per problem", _range(summary["rollouts_per_problem"])],
+        ["unbiased per problem", _range(summary["unbiased_per_problem"])],
+        ["tokens", _quantiles(tokens) if tokens else "not counted"],
+        ["characters", _quantiles(summary["chars"])],
+        ["finished by", ", ".join(f"{reason} {count:,}" for reason, count in summary["finish_reasons"].items())],
+        ["cuts", _cuts(summary)],
+        [f"density ({summary['kernel']} kernel)", _quantiles(summary["density"], ".2f")],
+        ["without an answer", ", ".join(f"{name} {share:.2%}" for name, share in summary["no_answer"].items())],
+        ["size", f"{summary['bytes'] / 1e6:,.1f} MB as {summary['format']}"],
+    ]
+    if summary["rejected"]:
+        facts.append(["rejected at import", f"{summary['rejected']:,}"])
+    if summary["synthetic"]:
+        facts.append(["synthetic", summary["synthetic"]])
+    return facts
+
+
+def _cuts(summary: "Summary") -> str:
+    ways = ", ".join(f"{way} {count:,}" for way, count in summary["cuts"].items())
+    if summary["estimated_chars_per_token"]:
+        return f"{ways} (at {summary['estimated_chars_per_token']} characters per token)"
+    return ways
+
+
+def _range(spread: "Spread") -> str:
+    return f"{spread['min']:.0f} to {spread['max']:.0f}, median {spread['median']:.0f}"
+
+
+def _quantiles(spread: "Spread", form: str = ",.0f") -> str:
+    shown = {name: format(value, form) for name, value in spread.items()}
+    return (
+        f"{shown['min']} to {shown['max']}, mean {shown['mean']}, "
+        f"median {shown['median']}, 80% within {shown['p10']} to {shown['p90']}"
+    )
+
+
+def _group_row(group: "Group") -> list[str]:
+    tokens = group["tokens"]
+    return [
+        group["model"],
+        group["benchmark"],
+        f"{group['problems']:,}",
+        f"{group['rollouts']:,}",
+        f"{tokens['mean']:,.0f}" if tokens else "",
+        f"{group['density']['mean']:.2f}",
+    ]
