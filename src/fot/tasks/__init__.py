@@ -1,0 +1,1 @@
+"""Which problems are solved: the benchmarks of the project."""

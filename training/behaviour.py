@@ -1,0 +1,243 @@
+"""What a set of rollouts is like: accuracy, votes, lengths, hesitation, wrong steps and recovery, with intervals."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import comb, isnan, sqrt
+
+from fot.tasks.arithmetic import Problem, Step
+
+__all__ = ["Attempt", "density", "profile", "redo_rates", "shows_wrong_step"]
+
+MARKERS = (
+    "perhaps", "Wait,", "Wait", "actually", "wrong", "However", "Or ", "no,", "Alternatively", "But wait", "Actually",
+    "Maybe", "incorrect", "instead", "I was wrong", "Let me think", "Let me reconsider", "I think I made",
+    "Re-examining", "This isn't", "Let me try",
+)  # fmt: skip
+_EQUATION = re.compile(r"(\d+)([+*-])(\d+)([+-])(\d)=(\d+)")
+_RESULT = re.compile(r"(\d{3})([+*-])(\d+)[.:] [^\n]*?(?:So|Also|This gives) (\d{3})")
+_BOXED = re.compile(r"\\boxed\{(\d+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One rollout as it is judged: its text, its tokens, and whether it reached its end."""
+
+    text: str
+    n_tokens: int
+    gold: str
+
+    @property
+    def answer(self) -> str | None:
+        found = _BOXED.findall(self.text)
+        return found[-1] if found else None
+
+    @property
+    def is_correct(self) -> bool:
+        return self.answer == self.gold
+
+
+def density(text: str) -> float:
+    """Markers per 1,000 characters, as the paper counts them."""
+    return sum(text.count(marker) for marker in MARKERS) * 1000 / max(1, len(text))
+
+
+def has_false_equation(text: str) -> bool:
+    """Whether any digit equation in the text is false."""
+    return any(not _holds(found) for found in _EQUATION.findall(text))
+
+
+def shows_wrong_step(problem: Problem, text: str) -> bool:
+    """Whether the text shows a false equation, or a step whose stated result is not that of its operation."""
+    if has_false_equation(text):
+        return True
+    return any(
+        Step(sign, int(operand)).apply(int(value)) != int(result)
+        for value, sign, operand, result in _RESULT.findall(text)
+    ) or _leaves_problem(problem, text)
+
+
+def _leaves_problem(problem: Problem, text: str) -> bool:
+    """Whether a step applies an operation that the problem does not put there."""
+    for number, sign, operand in re.findall(r"Step (\d): \d{3}([+*-])(\d+)\.", text):
+        if int(number) > len(problem.steps) or problem.steps[int(number) - 1] != Step(sign, int(operand)):
+            return True
+    return False
+
+
+def _holds(equation: tuple[str, ...]) -> bool:
+    left, sign, right, carry_sign, carry, result = equation
+    a, b, c = int(left), int(right), int(carry)
+    first = a + b if sign == "+" else a - b if sign == "-" else a * b
+    return first + (c if carry_sign == "+" else -c) == int(result)
+
+
+def redo_rates(texts: Sequence[str]) -> dict[str, float | int]:
+    """How often a flag was right that the last step was wrong, and how often the redo after it is then right."""
+    flagged = truthful = redone = 0
+    for text in texts:
+        results = list(_RESULT.finditer(text))
+        for before, check, after in zip(results, results[1:], results[2:], strict=False):
+            if "This gives" not in check.group() or before.group(1, 2, 3) != after.group(1, 2, 3):
+                continue
+            flagged += 1
+            value, sign, operand = before.group(1, 2, 3)
+            exact = Step(sign, int(operand)).apply(int(value))
+            if int(before.group(4)) != exact:
+                truthful += 1
+                redone += int(after.group(4)) == exact
+    return {"flags": flagged, "truthful_flags": truthful, "redo_right_after_truthful": _share(redone, truthful)}
+
+
+Groups = Sequence[Sequence[Attempt]]
+
+
+def profile(problems: Sequence[Problem], rollouts: Groups, *, seed: int = 0) -> dict[str, object]:
+    """The behaviour profile of some rollouts for each problem.
+
+    Figures over problems carry a 95% bootstrap interval over problems, shares of rollouts a Wilson interval.
+    """
+    flat = [attempt for group in rollouts for attempt in group]
+    return {
+        "problems": len(rollouts),
+        "rollouts": len(flat),
+        **{name: _bootstrap(figure, rollouts, seed) for name, figure in _OVER_PROBLEMS.items()},
+        "auroc within problems": _mean_within_auroc(rollouts),
+        "no answer": _wilson(sum(a.answer is None for a in flat), len(flat)),
+        **_recovery(problems, rollouts),
+        **redo_rates([attempt.text for attempt in flat]),
+        "tokens": _lengths(flat),
+        "density": {
+            "correct": round(_mean([density(a.text) for a in flat if a.is_correct]), 2),
+            "wrong": round(_mean([density(a.text) for a in flat if not a.is_correct]), 2),
+        },
+        "pass@k curve": {
+            str(k): round(_mean([_pass_at(k, len(g), sum(a.is_correct for a in g)) for g in rollouts]), 4)
+            for k in (1, 2, 4, 8, 16, 32)
+            if k <= min(len(g) for g in rollouts)
+        },
+    }
+
+
+def _recovery(problems: Sequence[Problem], rollouts: Groups) -> dict[str, object]:
+    """Of the rollouts that show a wrong step (and of those that show a false equation), how many end correct."""
+    pairs = [(problem, a) for problem, group in zip(problems, rollouts, strict=True) for a in group]
+    erring = [a for problem, a in pairs if shows_wrong_step(problem, a.text)]
+    false = [a for _, a in pairs if has_false_equation(a.text)]
+    return {
+        "shows a wrong step": _wilson(len(erring), len(pairs)),
+        "recovery": _wilson(sum(a.is_correct for a in erring), len(erring)),
+        "shows a false equation": _wilson(len(false), len(pairs)),
+        "recovery from a false equation": _wilson(sum(a.is_correct for a in false), len(false)),
+    }
+
+
+def _lengths(flat: Sequence[Attempt]) -> dict[str, float]:
+    lengths = sorted(attempt.n_tokens for attempt in flat)
+    return {
+        "mean": round(_mean(lengths), 1),
+        "median": _quantile(lengths, 0.5),
+        "p95": _quantile(lengths, 0.95),
+        "max": lengths[-1],
+        "mean correct": round(_mean([a.n_tokens for a in flat if a.is_correct]), 1),
+        "mean wrong": round(_mean([a.n_tokens for a in flat if not a.is_correct]), 1),
+    }
+
+
+def _pass_at_1(groups: Groups) -> float:
+    return _mean([a.is_correct for g in groups for a in g])
+
+
+def _sc(groups: Groups) -> float:
+    return _mean([_plurality_right(g) for g in groups])
+
+
+def _any_right(groups: Groups) -> float:
+    return _mean([any(a.is_correct for a in g) for g in groups])
+
+
+def _plurality_right(group: Sequence[Attempt]) -> float:
+    votes = Counter(attempt.answer for attempt in group if attempt.answer is not None)
+    return float(bool(votes) and votes.most_common(1)[0][0] == group[0].gold)
+
+
+def _length_ratio(groups: Groups) -> float:
+    correct = [a.n_tokens for g in groups for a in g if a.is_correct]
+    wrong = [a.n_tokens for g in groups for a in g if not a.is_correct]
+    return _mean(wrong) / _mean(correct) if correct and wrong else float("nan")
+
+
+def _auroc_of_groups(groups: Groups) -> float:
+    scored = [(density(a.text), not a.is_correct) for g in groups for a in g]
+    return auroc(scored)
+
+
+def _mean_within_auroc(groups: Groups) -> float:
+    values = [auroc([(density(a.text), not a.is_correct) for a in g]) for g in groups]
+    return round(_mean([value for value in values if not isnan(value)]), 4)
+
+
+def auroc(scored: Sequence[tuple[float, bool]]) -> float:
+    """The chance that a positive scores above a negative, ties counting half; NaN when either is missing."""
+    ranks: dict[float, list[int]] = {}
+    for score, positive in scored:
+        ranks.setdefault(score, [0, 0])[positive] += 1
+    below = total = 0.0
+    for score in sorted(ranks):
+        negatives, positives = ranks[score]
+        total += positives * (below + negatives / 2)
+        below += negatives
+    positives = len(scored) - int(below)
+    return total / (positives * below) if positives and below else float("nan")
+
+
+_OVER_PROBLEMS: dict[str, Callable[[Groups], float]] = {
+    "pass@1": _pass_at_1,
+    "sc": _sc,
+    "pass@k": _any_right,
+    "sc - pass@1": lambda groups: _sc(groups) - _pass_at_1(groups),
+    "pass@k - sc": lambda groups: _any_right(groups) - _sc(groups),
+    "length wrong/correct": _length_ratio,
+    "auroc of density for wrong": _auroc_of_groups,
+}
+
+
+def _bootstrap(figure: Callable[[Groups], float], groups: Groups, seed: int) -> dict[str, float]:
+    rng = random.Random(seed)
+    draws = sorted(figure(rng.choices(groups, k=len(groups))) for _ in range(200))
+    return {"value": round(figure(groups), 4), "low": round(draws[4], 4), "high": round(draws[194], 4)}
+
+
+def _wilson(hits: int, trials: int) -> dict[str, float]:
+    if not trials:
+        return {"value": float("nan"), "low": 0.0, "high": 1.0}
+    z = 1.959964
+    share = hits / trials
+    middle = share + z * z / (2 * trials)
+    spread = z * sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
+    scale = 1 + z * z / trials
+    return {
+        "value": round(share, 4),
+        "low": round((middle - spread) / scale, 4),
+        "high": round((middle + spread) / scale, 4),
+    }
+
+
+def _pass_at(k: int, n: int, hits: int) -> float:
+    return 1 - comb(n - hits, k) / comb(n, k)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else float("nan")
+
+
+def _share(hits: int, trials: int) -> float:
+    return round(hits / trials, 4) if trials else float("nan")
+
+
+def _quantile(ordered: Sequence[int], share: float) -> int:
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

@@ -1,0 +1,259 @@
+"""Chains of thought for training: a writer who computes digit by digit, errs, doubts, checks and recovers.
+
+The writer carries a hidden level of confusion from 0 (calm) to 3 (lost). Confusion raises the rates of slips, of
+hedging and of false alarms; slips that slip through raise it, checks that agree lower it. The model sees the text only.
+Nothing of this runs when the model is used.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from fot.tasks.arithmetic import MODULUS, Problem, Step
+
+__all__ = ["CALM", "REALISTIC", "Noise", "write_chain"]
+
+Levels = tuple[float, float, float, float]
+_BELIEFS = {(7, 8): 54, (6, 9): 56, (8, 9): 74, (6, 8): 46}
+_PLACES = 3
+
+_OPENERS = ("Okay.", "Let me see.", "Let me think.", "First, the start.", "Good, step by step.")
+_HEDGES: tuple[tuple[str, ...], ...] = (
+    ("Now,", "Next,", "Okay,"),
+    ("Maybe this one.", "Let me think.", "Okay, perhaps so.", "Maybe carefully now."),
+    (
+        "Wait, let me think.",
+        "Perhaps it is this, perhaps not.",
+        "Actually, maybe this way.",
+        "Hmm, I am actually not sure.",
+    ),
+    (
+        "Wait, actually, maybe I was wrong.",
+        "But wait, perhaps this is wrong.",
+        "Alternatively, perhaps it goes the other way. Or maybe not.",
+        "However, this is perhaps incorrect. Wait.",
+    ),
+)
+_NOTICES = ("no,", "Wait,", "no, that is wrong,", "actually,")
+_FLAGS = (
+    "Wait, {0} is wrong.",
+    "I think I made a mistake, {0} is wrong.",
+    "Actually, {0} is incorrect.",
+    "But wait, not {0}.",
+)
+_ALARMS = ("Wait, is {0} wrong?", "Perhaps {0} is incorrect.", "Actually, is it {0}?", "Re-examining {0}.")
+_RETRIES = ("Let me try again.", "Let me try this instead.", "Again.", "Let me reconsider.")
+_RESTARTS = (
+    "I was wrong somewhere. Let me try from the start.",
+    "This isn't right. Let me reconsider from the start.",
+    "Alternatively, let me redo all of it.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How the writer errs and doubts; four-tuples are indexed by the level of confusion."""
+
+    slip: Levels = (0.045, 0.12, 0.25, 0.35)
+    belief: float = 0.64
+    belief_on_redo: float = 0.42
+    doubt_belief: float = 0.10
+    notice: Levels = (0.60, 0.45, 0.25, 0.12)
+    check: Levels = (0.12, 0.40, 0.52, 0.45)
+    hedge: Levels = (0.10, 0.60, 0.90, 1.0)
+    alarm: Levels = (0.0, 0.05, 0.18, 0.30)
+    start: Levels = (0.45, 0.27, 0.18, 0.10)
+    restart: Levels = (0.0, 0.0, 0.04, 0.12)
+    review: Levels = (0.0, 0.04, 0.30, 0.52)
+    spiral: Levels = (0.0, 0.0, 0.05, 0.14)
+    spiral_goes_on: float = 0.75
+    redo_calm: float = 0.35
+    unease: float = 0.85
+    temperature: float = 1.0
+
+
+CALM = Noise(
+    slip=(0.006, 0.02, 0.05, 0.08),
+    notice=(0.7, 0.6, 0.5, 0.4),
+    check=(0.35, 0.5, 0.6, 0.5),
+    start=(0.65, 0.2, 0.1, 0.05),
+)
+REALISTIC = Noise()
+
+
+@dataclass(slots=True)
+class _Writer:
+    problem: Problem
+    noise: Noise
+    rng: random.Random
+    level: int = 0
+    lines: list[str] = field(default_factory=list)
+    value: int = 0
+
+    def flip(self, chance: float) -> bool:
+        """A coin, sharpened as sampling below temperature 1 sharpens what the model has learnt."""
+        if 0 < chance < 1 and self.noise.temperature != 1:
+            power = 1 / self.noise.temperature
+            chance = chance**power / (chance**power + (1 - chance) ** power)
+        return self.rng.random() < chance
+
+    def at_level(self, rates: Levels) -> bool:
+        return self.flip(rates[self.level])
+
+    def shift(self, by: int) -> None:
+        self.level = min(3, max(0, self.level + by))
+
+    # -- one digit ---------------------------------------------------------------------------------------------
+
+    def equation(self, step: Step, place: int, carry: int, *, care: float) -> tuple[str, int, int]:
+        """Text, digit and carry of one place; `care` scales the rate of slips."""
+        left = self.value // 10**place % 10
+        right = step.operand // 10**place % 10 if step.operation != "*" else step.operand
+        if care < 1:
+            return self.written(step, left, right, carry, redo=True, slip=self.flip(self.noise.slip[self.level] * care))
+        text, digit, next_carry = self.written(
+            step, left, right, carry, redo=False, slip=self.at_level(self.noise.slip)
+        )
+        true_text, true_digit, true_carry = _exact(step.operation, left, right, carry)
+        if text != true_text and self.notices(step, left, right):
+            if self.flip(0.5):
+                self.shift(+1)
+            return f"{text}, {self.rng.choice(_NOTICES)} {true_text}", true_digit, true_carry
+        if text != true_text and self.flip(self.noise.unease):
+            self.shift(+1)
+        return text, digit, next_carry
+
+    def notices(self, step: Step, left: int, right: int) -> bool:
+        """Whether a false equation is seen to be false at once; a false belief seldom is."""
+        if step.operation == "*" and _believed(left, right) is not None:
+            return self.flip(self.noise.doubt_belief)
+        return self.at_level(self.noise.notice)
+
+    def written(self, step: Step, left: int, right: int, carry: int, *, redo: bool, slip: bool) -> tuple[str, int, int]:
+        """An equation as the writer puts it: true, believed, or slipped."""
+        believed = _believed(left, right) if step.operation == "*" else None
+        if believed is not None and self.flip(self.noise.belief_on_redo if redo else self.noise.belief):
+            result = believed + carry
+            return f"{left}*{right}+{carry}={result:02d}", result % 10, result // 10
+        if not slip:
+            return _exact(step.operation, left, right, carry)
+        if self.flip(0.3):  # a digit misread, then computed faithfully
+            left = (left + self.rng.choice((1, 9))) % 10
+            return _exact(step.operation, left, right, carry)
+        return _slipped(step.operation, left, right, carry, self.rng)
+
+    def column(self, step: Step, *, care: float = 1.0) -> tuple[str, int]:
+        """The equations of all places, and the number they give."""
+        texts, number, carry = [], 0, 0
+        for place in range(_PLACES):
+            text, digit, carry = self.equation(step, place, carry, care=care)
+            texts.append(text)
+            number += digit * 10**place
+        return ",".join(texts), number
+
+    # -- one step ----------------------------------------------------------------------------------------------
+
+    def step(self, number: int, step: Step) -> None:
+        """Compute a step, then perhaps check it, redo it, or spiral over it; `value` moves on."""
+        before = self.value
+        hedge = self.rng.choice(_HEDGES[self.level]) + " " if self.at_level(self.noise.hedge) else ""
+        texts, result = self.column(step)
+        head = f"{hedge}Step {number}: {before:03d}{step.operation}{step.operand}. "
+        self.lines.append(f"{head}{texts}. So {result:03d}.\n")
+        if self.at_level(self.noise.spiral):
+            result = self.spiral(step, result)
+        elif self.at_level(self.noise.check):
+            result = self.check(step, result)
+        elif self.at_level(self.noise.alarm):
+            self.lines.append(self.rng.choice(_ALARMS).format(f"{result:03d}") + "\n")
+            result = self.check(step, result)
+        elif self.flip(0.15):
+            self.shift(-1)
+        self.value = result
+
+    def check(self, step: Step, result: int) -> int:
+        """Compute the step again; agreement calms, disagreement is flagged and settled by a careful third try."""
+        texts, again = self.column(step, care=0.5)
+        head = f"Check {self.value:03d}{step.operation}{step.operand}: {texts}. "
+        if again == result:
+            self.lines.append(f"{head}Also {again:03d}, good.\n")
+            if self.flip(0.6):
+                self.shift(-1)
+            return result
+        flag = self.rng.choice(_FLAGS).format(f"{result:03d}")
+        self.lines.append(f"{head}This gives {again:03d}. {flag}\n")
+        return self.redo(step)
+
+    def redo(self, step: Step) -> int:
+        texts, result = self.column(step, care=0.3)
+        retry = self.rng.choice(_RETRIES)
+        self.lines.append(f"{retry} {self.value:03d}{step.operation}{step.operand}. {texts}. So {result:03d}.\n")
+        self.shift(-1 if self.flip(self.noise.redo_calm) else int(self.flip(0.35)))
+        return result
+
+    def spiral(self, step: Step, result: int) -> int:
+        """Try the same step over and over, each time unsure of it."""
+        self.level = 3
+        while self.flip(self.noise.spiral_goes_on) and len(self.lines) < 60:
+            alarm = self.rng.choice(_ALARMS).format(f"{result:03d}")
+            hedge = self.rng.choice(_HEDGES[3])
+            texts, result = self.column(step)
+            self.level = 3
+            head = f"{hedge} {self.value:03d}{step.operation}{step.operand}. "
+            self.lines.append(f"{alarm} {head}{texts}. So {result:03d}.\n")
+        self.level = 2
+        return result
+
+    # -- the whole ---------------------------------------------------------------------------------------------
+
+    def attempt(self) -> bool:
+        """All steps from the start; False when the writer gave up half-way to begin again."""
+        self.value = self.problem.start
+        self.lines.append(f"Start with {self.value:03d}.\n")
+        for number, step in enumerate(self.problem.steps, start=1):
+            self.step(number, step)
+            if self.at_level(self.noise.restart):
+                return False
+        return not self.at_level(self.noise.review)
+
+    def chain(self) -> str:
+        self.level = self.rng.choices(range(4), weights=self.noise.start)[0]
+        if self.flip(0.4):
+            self.lines.append(self.rng.choice(_OPENERS) + " ")
+        while not self.attempt() and len(self.lines) < 60:
+            self.lines.append(self.rng.choice(_RESTARTS) + "\n")
+            self.shift(-2)
+        return "".join(self.lines) + f"</think>\nThe answer is \\boxed{{{self.value}}}."
+
+
+def _believed(left: int, right: int) -> int | None:
+    return _BELIEFS.get((min(left, right), max(left, right)))
+
+
+def _exact(operation: str, left: int, right: int, carry: int) -> tuple[str, int, int]:
+    if operation == "-":
+        borrow = int(left < right + carry)
+        digit = left + 10 * borrow - right - carry
+        return f"{'1' * borrow}{left}-{right}-{carry}={digit}", digit, borrow
+    result = left + right + carry if operation == "+" else left * right + carry
+    return f"{left}{operation}{right}+{carry}={result:02d}", result % 10, result // 10
+
+
+def _slipped(operation: str, left: int, right: int, carry: int, rng: random.Random) -> tuple[str, int, int]:
+    text, digit, next_carry = _exact(operation, left, right, carry)
+    head = text.split("=")[0]
+    if operation == "-":
+        digit = (digit + rng.choice((1, 9))) % 10
+        return f"{head}={digit}", digit, next_carry
+    result = next_carry * 10 + digit
+    wrong = rng.choice([near for near in (result - 1, result + 1, result - 10, result + 10) if 0 <= near < 100])
+    return f"{head}={wrong:02d}", wrong % 10, wrong // 10
+
+
+def write_chain(problem: Problem, noise: Noise, rng: random.Random) -> str:
+    """One chain for `problem`, from the first thought to the boxed answer; it may be far longer than a context."""
+    return _Writer(problem, noise, rng).chain()
+
+
+assert MODULUS == 10**_PLACES
