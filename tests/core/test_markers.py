@@ -36,6 +36,8 @@ def test_any_chunking_counts_what_str_count_counts_on_every_prefix(text, cuts, k
         at, turn = at + size, turn + 1
         assert counter.markers == sum(text[:at].count(marker) for marker in kernel.markers)
         assert counter.chars == len(text[:at])
+    for cut in range(len(text) + 1):
+        assert counter.within(cut) == count(text[:cut], kernel)
 
 
 def test_overlaps_count_as_the_paper_has_it():

@@ -7,6 +7,7 @@ overlaps itself; different markers do overlap (`Wait,` also counts `Wait`), as t
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -94,15 +95,18 @@ class MarkerCounter:
         self._keep = max(len(marker) for marker in kernel.markers) - 1
         self._tail = ""
         self._resume = [0] * len(kernel.markers)
+        self._ends: list[int] = []  # where each counted marker ends, rising
         self.chars = 0
-        self.markers = 0
 
     def feed(self, chunk: str) -> int:
         """Take the next piece in; returns the count so far."""
         window = self._tail + chunk
         start = self.chars - len(self._tail)
+        known = len(self._ends)
         for which, marker in enumerate(self._markers):
             self._resume[which] = self._count_from(window, start, marker, self._resume[which])
+        if len(self._ends) > known + 1:
+            self._ends[known:] = sorted(self._ends[known:])
         self.chars += len(chunk)
         self._tail = window[-self._keep :] if self._keep else ""
         return self.markers
@@ -111,10 +115,19 @@ class MarkerCounter:
         """Count `marker` where it starts at or after `resume` (absolute); returns where the next may start."""
         at = window.find(marker, max(resume - start, 0))
         while at >= 0:
-            self.markers += 1
             resume = start + at + len(marker)
+            self._ends.append(resume)
             at = window.find(marker, resume - start)
         return resume
+
+    @property
+    def markers(self) -> int:
+        """Markers so far."""
+        return len(self._ends)
+
+    def within(self, chars: int) -> int:
+        """Markers of the first `chars` characters, of those that came."""
+        return bisect_right(self._ends, chars)
 
     @property
     def density(self) -> float:
