@@ -21,8 +21,8 @@ _LONG = 4096
 def answer_key(answer: str) -> str:
     """The key under which an answer is counted and compared; equal keys are one answer."""
     key = answer.strip()
-    if len(key) > _LONG:  # code, or hostile: nothing to gain from rewriting it
-        return key
+    if "\n" in key or len(key) > _LONG:  # code, or hostile: rewriting could only harm
+        return answer.strip("\n").rstrip()
     key = _SPACING.sub("", key.strip("$").strip())
     key = _LEFT_RIGHT.sub("", key.replace("\\dfrac", "\\frac").replace("\\tfrac", "\\frac"))
     whole = _TEXT.fullmatch(key)

@@ -88,39 +88,45 @@ class Savings:
     full_model: float | None
 
 
-Bill = Sequence[Charge]
+class Bill(NamedTuple):
+    """What one problem's rollouts cost together: Σ tokens², Σ tokens, and the time at which the last one stopped."""
+
+    attention: float
+    tokens: float
+    latency: float
+
+
+def bill(charges: Iterable[Charge]) -> Bill:
+    """Add one problem's charges up."""
+    charges = list(charges)
+    return Bill(
+        attention=sum(reach(charge.tokens) for charge in charges),
+        tokens=float(sum(charge.tokens for charge in charges)),
+        latency=float(max((charge.start + charge.tokens for charge in charges), default=0)),
+    )
 
 
 def savings(method: Sequence[Bill], baseline: Sequence[Bill], shapes: Sequence[Shape | None]) -> Savings:
     """Compare bills problem by problem; `shapes` gives each problem's model."""
-
-    def total(bills: Sequence[Bill], cost: str) -> float:
-        return sum(_costs(bill)[cost] for bill in bills)
-
-    pairs = [(_costs(a)["attention"], _costs(b)["attention"]) for a, b in zip(method, baseline, strict=True)]
-    full: float | None = None
-    if shapes and all(shape is not None for shape in shapes):
-        full = _saved(_full(method, shapes), _full(baseline, shapes))
+    pairs = list(zip(method, baseline, strict=True))
+    macro = [_saved(ours.attention, theirs.attention) for ours, theirs in pairs]
+    known = [shape for shape in shapes if shape is not None]
+    full = len(known) == len(pairs) and bool(pairs)
     return Savings(
-        attention=_saved(total(method, "attention"), total(baseline, "attention")),
-        attention_macro=sum(_saved(a, b) for a, b in pairs) / len(pairs) if pairs else 0.0,
-        tokens=_saved(total(method, "tokens"), total(baseline, "tokens")),
-        latency=_saved(total(method, "latency"), total(baseline, "latency")),
-        full_model=full,
+        attention=_saved(sum(a.attention for a, _ in pairs), sum(b.attention for _, b in pairs)),
+        attention_macro=sum(macro) / len(macro) if macro else 0.0,
+        tokens=_saved(sum(a.tokens for a, _ in pairs), sum(b.tokens for _, b in pairs)),
+        latency=_saved(sum(a.latency for a, _ in pairs), sum(b.latency for _, b in pairs)),
+        full_model=_saved(_full(method, known), _full(baseline, known)) if full else None,
     )
 
 
-def _costs(bill: Bill) -> dict[str, float]:
-    return {
-        "attention": sum(reach(charge.tokens) for charge in bill),
-        "tokens": float(sum(charge.tokens for charge in bill)),
-        "latency": float(max((charge.start + charge.tokens for charge in bill), default=0)),
-    }
-
-
-def _full(bills: Sequence[Bill], shapes: Sequence[Shape | None]) -> float:
-    pairs = zip(bills, shapes, strict=True)
-    return sum(full_model_flops(c.tokens, shape) for bill, shape in pairs if shape is not None for c in bill)
+def _full(bills: Sequence[Bill], shapes: Sequence[Shape]) -> float:
+    """Whole-model FLOPs of bills: `full_model_flops`, which is linear in Σ tokens² and Σ tokens."""
+    return sum(
+        4.0 * shape.layers * shape.hidden * cost.attention + 2.0 * shape.active_weights * cost.tokens
+        for cost, shape in zip(bills, shapes, strict=True)
+    )
 
 
 def _saved(cost: float, baseline: float) -> float:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from fot.core.policy import Need, Prefix
 from fot.core.vote import Ballot
 
-__all__ = ["DENSITY", "FINAL_LENGTH", "Signal", "mix", "random_signal"]
+__all__ = ["DENSITY", "FINAL_LENGTH", "MIX_FACTORS", "Signal", "mix", "random_signal"]
 
 _MASK = (1 << 64) - 1
+MIX_FACTORS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ def random_signal(seed: int) -> Signal:
 
 def mix(seed: int, value: int) -> int:
     """A well-mixed 64-bit number of the two (splitmix64's finaliser), cheap to compute over arrays as well."""
-    z = (seed * 0x9E3779B97F4A7C15 + value * 0xBF58476D1CE4E5B9 + 0x94D049BB133111EB) & _MASK
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+    a, b, c = MIX_FACTORS
+    z = (seed * a + value * b + c) & _MASK
+    z = ((z ^ (z >> 30)) * b) & _MASK
+    z = ((z ^ (z >> 27)) * c) & _MASK
     return z ^ (z >> 31)

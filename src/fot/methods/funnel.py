@@ -13,7 +13,7 @@ from fot.core.registry import unknown_name
 from fot.core.signals import DENSITY, FINAL_LENGTH, Signal, mix, random_signal
 from fot.methods.spec import Context, Method, parameter
 
-__all__ = ["FOT", "ORACLE", "RANDOM", "SIGNALS", "FunnelPlan", "signal_for"]
+__all__ = ["FOT", "ORACLE", "RANDOM", "SIGNALS", "FunnelPlan", "problem_seed", "signal_for"]
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,14 @@ class OraclePlan(FunnelPlan):
     signal: str = parameter("length", "what pruning ranks by")
 
 
-def _random(context: Context) -> Signal:
-    problem = crc32(context.problem.encode("utf-8", "surrogatepass"))
-    return random_signal(mix(mix(context.seed, context.draw), problem))
+def problem_seed(context: Context) -> int:
+    """One number for this problem and draw, the same wherever it is computed."""
+    return mix(mix(context.seed, context.draw), crc32(context.problem.encode("utf-8", "surrogatepass")))
 
 
 SIGNALS: dict[str, Callable[[Context], Signal]] = {
     "density": lambda context: DENSITY,
-    "random": _random,
+    "random": lambda context: random_signal(problem_seed(context)),
     "length": lambda context: FINAL_LENGTH,
 }
 

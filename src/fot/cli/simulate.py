@@ -1,0 +1,182 @@
+"""``fot simulate``: methods side by side on recorded rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from fot.cli.output import ExitCode, print_json, print_note, print_table, progress
+
+if TYPE_CHECKING:
+    from fot.replay.evaluate import MethodResult, Study
+    from fot.replay.study import Chosen
+
+__all__ = ["simulate"]
+
+_HEADERS = (
+    *("method", "correct", "accuracy", "gained", "won/lost", "p", "95% interval (pp)"),
+    *("attention", "macro", "tokens", "latency", "full model", "votes"),
+)
+DEFAULT_POLICIES = ("sc", "pass", "fot", "random", "oracle")
+
+
+def simulate(  # noqa: PLR0913 - each parameter is a flag
+    pools: list[Path],
+    /,
+    *,
+    policy: Annotated[list[str] | None, Parameter(consume_multiple=False)] = None,
+    k: int | None = None,
+    commit: str = "boxed",
+    grader: str = "exact",
+    cost_model: str | None = None,
+    seed: int = 0,
+    json: bool = False,
+    per_problem: Path | None = None,
+) -> int:
+    """Replay methods on recorded rollouts, side by side.
+
+    Parameters
+    ----------
+    pools
+        Pools, or directly files of rows.
+    policy
+        A method: NAME or NAME:key=value,key=value; repeat it for more. Default: sc, pass, fot, random, oracle.
+    k
+        Take the first k rollouts of each problem; problems with fewer are left out. Default: all there are.
+    commit
+        When a rollout has committed to an answer: boxed, choice, code or paper.
+    grader
+        What compares an answer with the reference.
+    cost_model
+        Model shape for whole-model savings: a known model's name or a config.json. Default: each rollout's own model.
+    seed
+        Seed of every random draw.
+    json
+        Print one JSON object in place of a table.
+    per_problem
+        Write a JSON line for each problem and method.
+    """
+    from fot.methods import parse
+    from fot.replay import study as studies
+
+    specs = [parse(text) for text in policy or DEFAULT_POLICIES]
+    shape = studies.cost_model(cost_model)
+    with progress("reading", sum(path.stat().st_size for path in pools if path.is_file())) as done:
+        chosen = studies.choose(pools, k, done)
+    study = studies.study_of(chosen, commit=commit, grader=grader, shape=shape, seed=seed)
+    _tell(chosen, study, commit)
+    results = []
+    with progress("simulating", len(specs)) as done:
+        for at, spec in enumerate(specs):
+            results.append(study.evaluate(spec))
+            done(at + 1)
+    if per_problem is not None:
+        _write_rows(per_problem, (row for result in results for row in _rows(study, result)))
+    if json:
+        about = chosen.describe() | {"commit": commit, "grader": grader, "seed": seed}
+        print_json({"schema": "fot.simulate/1", "pool": about, "methods": [_as_json(result) for result in results]})
+    else:
+        _print(chosen, results)
+    return ExitCode.OK
+
+
+def _tell(chosen: Chosen, study: Study, commit: str) -> None:
+    """Say what a reader of the figures must know, before they come."""
+    if chosen.left_out:
+        print_note(f"{chosen.left_out} problems have fewer than {chosen.k} usable rollouts and are left out")
+    for pool in chosen.pools:
+        if pool.manifest.rejected:
+            print_note(f"{pool.manifest.rejected} rows of {pool.name} could not be read and are left out")
+    finals = [answer for sheet in study.sheets for answers in sheet.finals for answer in answers]
+    silent = sum(answer is None for answer in finals) / max(len(finals), 1)
+    if silent > 0.5:
+        print_note(f"{silent:.0%} of the rollouts have no answer under --commit {commit}; is it the right detector?")
+    if all(problem.gold is None for problem in study.problems):
+        print_note("the rollouts have no reference answers: nothing can be correct")
+
+
+def _print(chosen: Chosen, results: list[MethodResult]) -> None:
+    about = chosen.describe()
+    size = f"k={chosen.k}" if chosen.k else "all rollouts"
+    title = f"{about['name']}: {chosen.problems} problems, {chosen.rollouts} rollouts ({size}), cuts {chosen.cut}"
+    if chosen.synthetic:
+        title += f"\nSYNTHETIC texts ({chosen.synthetic}): nothing here speaks of a real model"
+    print_table(_HEADERS, [cells for result in results for cells in _cells(result)], title=title)
+    print_note("columns from 'attention' to 'full model' are shares saved against sc on the same rollouts")
+
+
+def _cells(result: MethodResult) -> Iterator[list[str]]:
+    saved = result.savings
+    exact = result.draws == 1
+    yield [
+        result.spec.text,
+        f"{result.correct:.0f}" if exact else f"{result.correct:.1f}",
+        f"{100 * result.accuracy:.1f}%",
+        f"{result.delta:+.0f}" if exact else f"{result.delta:+.1f}",
+        f"{result.wins:.0f}/{result.losses:.0f}" if exact else f"{result.wins:.1f}/{result.losses:.1f}",
+        f"{result.p:.2f}",
+        f"{result.ci95_pp.low:+.1f} to {result.ci95_pp.high:+.1f}",
+        *(_share(value) for value in (saved.attention, saved.attention_macro, saved.tokens, saved.latency)),
+        "-" if saved.full_model is None else _share(saved.full_model),
+        f"{result.votes_mean:.1f}",
+    ]
+    ceiling = max(result.pass_at, default=1)
+    if ceiling > 1:
+        share = result.pass_at[ceiling]
+        yield [f"pass@{ceiling} (the ceiling)", "", f"{100 * share:.1f}%", *[""] * 10]
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.1f}%"
+
+
+def _as_json(result: MethodResult) -> dict[str, object]:
+    entry: dict[str, object] = {
+        "policy": result.spec.name,
+        "spec": result.spec.text,
+        "correct": int(result.correct) if result.draws == 1 else result.correct,
+        "accuracy": result.accuracy,
+        "delta": result.delta,
+        "wins": result.wins,
+        "losses": result.losses,
+        "mcnemar_p": result.p,
+        "ci95_pp": list(result.ci95_pp),
+        "savings": result.savings,
+        "votes_mean": result.votes_mean,
+        "undecided": result.undecided,
+        "draws": result.draws,
+    }
+    if result.pass_at:
+        entry["pass_at"] = {str(size): share for size, share in result.pass_at.items()}
+    return entry
+
+
+def _rows(study: Study, result: MethodResult) -> Iterator[dict[str, object]]:
+    verdicts = {"correct": True, "wrong": False, "no_answer": False}
+    for problem, policy, judgement, outcome in study.rows(result.spec):
+        yield {
+            "model": problem.model,
+            "benchmark": problem.benchmark,
+            "problem_id": problem.problem_id,
+            "policy": policy,
+            "spec": result.spec.text,
+            "answer": outcome.verdict.answer,
+            "correct": verdicts.get(judgement.value),
+            "stops": outcome.stops,
+            "fates": [fate.value for fate in outcome.fates],
+            "votes": outcome.verdict.votes,
+        }
+
+
+def _write_rows(path: Path, rows: Iterator[dict[str, object]]) -> None:
+    """Write JSON lines under a temporary name first: what stands at `path` is whole, or what was there before."""
+    import msgspec
+
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("wb") as out:
+        for row in rows:
+            out.write(msgspec.json.encode(row) + b"\n")
+    partial.replace(path)

@@ -1,0 +1,184 @@
+"""One pool's chosen problems, ready to be run again and again: their index, and each method's fastest exact path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+
+from fot.core.ledger import Bill, Charge, bill
+from fot.core.markers import PAPER_KERNEL, Kernel
+from fot.core.policy import Need
+from fot.core.vote import Ballot, plurality
+from fot.errors import ConfigError
+from fot.methods import Context, Spec
+from fot.methods.funnel import FunnelPlan, problem_seed
+from fot.methods.sampling import SC
+from fot.pools.index import Index, index_of
+from fot.pools.read import Part, Pool
+from fot.replay.fast import FATES, Board, Plan, Played, play
+from fot.replay.indexed import IndexedRecording
+from fot.replay.simulator import Outcome, simulate
+
+__all__ = ["Batch", "Sheet"]
+
+_UNRECORDED = {
+    Need.LOGPROBS: "token confidences",
+    Need.PROBES: "answers to probes",
+    Need.EMBEDDINGS: "embeddings",
+}
+_VECTORISED = ("density", "length", "random")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One draw of one method over all problems of a sheet."""
+
+    winners: Sequence[str | None]
+    bills: Sequence[Bill]
+    votes: Sequence[float]
+    """Votes cast in each problem."""
+    outcome: Callable[[int], Outcome]
+    """One problem's outcome, rollouts in order of `rollout_id`."""
+
+
+class Sheet:
+    """The rollouts of a selection from one pool, seen through one commitment detector."""
+
+    def __init__(self, pool: Pool, parts: Sequence[Part], detector: str) -> None:
+        self.pool = pool
+        self.parts = parts
+        self.detector = detector
+        self._indexes: dict[str, Index] = {}
+        self._boards: dict[str, Board] = {}
+        self._recordings: dict[tuple[str, tuple[int, ...] | None], list[IndexedRecording]] = {}
+
+    def run(self, spec: Spec, seed: int = 0, draw: int = 0) -> Batch:
+        """Run one draw of a method on every problem."""
+        missing = [what for need, what in _UNRECORDED.items() if need in spec.needs]
+        if missing:
+            raise ConfigError(
+                f"{spec.name} needs {' and '.join(missing)}, which this pool does not hold", "Leave the method out."
+            )
+        plan = _vectorised(spec)
+        if plan is not None:
+            return self._play(spec, plan, seed, draw)
+        return self._simulate(spec, seed, draw)
+
+    def context(self, problem: int, seed: int, draw: int) -> Context:
+        """What a policy for this problem is built for."""
+        part = self.parts[problem]
+        return Context(k=len(part.rows), problem="/".join(part.problem.key), seed=seed, draw=draw)
+
+    def _play(self, spec: Spec, plan: Plan, seed: int, draw: int) -> Batch:
+        kernel, markers = _within(spec.kernel)
+        board = self._board(kernel)
+        contexts = (self.context(at, seed, draw) for at in range(len(self.parts)))
+        seeds = [problem_seed(context) for context in contexts] if plan.signal == "random" else []
+        played = play(board, replace(plan, markers=markers), seeds)
+        answers = board.index.answers
+        return Batch(
+            winners=[answers[winner] if winner >= 0 else None for winner in played.winners],
+            bills=_bills(played),
+            votes=(played.votes >= 0).sum(axis=1).tolist(),
+            outcome=partial(self._played_outcome, played, answers),
+        )
+
+    def _played_outcome(self, played: Played, answers: Sequence[str], problem: int) -> Outcome:
+        size = len(self.parts[problem].rows)
+        ballots = [Ballot(rollout, answers[number]) for rollout, number in played.ballots(problem)]
+        return Outcome(
+            verdict=plurality(ballots),
+            charges=tuple(Charge(int(stop)) for stop in played.stops[problem, :size]),
+            fates=tuple(FATES[fate] for fate in played.fates[problem, :size]),
+        )
+
+    def _simulate(self, spec: Spec, seed: int, draw: int) -> Batch:
+        outcomes = [
+            self._simulate_one(spec, recording, self.context(problem, seed, draw))
+            for problem, recording in enumerate(self._recorded(spec.kernel))
+        ]
+        return Batch(
+            winners=[outcome.verdict.answer for outcome in outcomes],
+            bills=[bill(outcome.charges) for outcome in outcomes],
+            votes=[sum(outcome.verdict.votes.values()) for outcome in outcomes],
+            outcome=outcomes.__getitem__,
+        )
+
+    def _simulate_one(self, spec: Spec, recording: IndexedRecording, context: Context) -> Outcome:
+        follow = Need.COMMITMENTS in spec.needs
+        order = spec.order(context)
+        if order is None:
+            return simulate(spec.build(context), recording, follow_commitments=follow)
+        outcome = simulate(spec.build(context), recording.reordered(order), follow_commitments=follow)
+        back = np.argsort(order).tolist()
+        return Outcome(
+            verdict=outcome.verdict,
+            charges=tuple(outcome.charges[at] for at in back),
+            fates=tuple(outcome.fates[at] for at in back),
+        )
+
+    def _index(self, kernel: Kernel) -> Index:
+        if kernel.digest not in self._indexes:
+            self._indexes[kernel.digest] = index_of(self.pool, kernel, self.detector)
+        return self._indexes[kernel.digest]
+
+    def _board(self, kernel: Kernel) -> Board:
+        if kernel.digest not in self._boards:
+            self._boards[kernel.digest] = Board(self._index(kernel), [part.rows for part in self.parts])
+        return self._boards[kernel.digest]
+
+    def _recorded(self, kernel: Kernel) -> list[IndexedRecording]:
+        within, markers = _within(kernel)
+        key = (within.digest, markers)
+        if key not in self._recordings:
+            index = self._index(within)
+            self._recordings[key] = [
+                IndexedRecording.of(index, part.rows, markers, partial(self.pool.texts, part.rows))
+                for part in self.parts
+            ]
+        return self._recordings[key]
+
+    @cached_property
+    def finals(self) -> list[list[str | None]]:
+        """Every rollout's final answer, by problem."""
+        board = self._board(PAPER_KERNEL)
+        answers = board.index.answers
+        return [
+            [answers[number] if number >= 0 else None for number in row[: len(part.rows)].tolist()]
+            for row, part in zip(board.final, self.parts, strict=True)
+        ]
+
+
+def _within(kernel: Kernel) -> tuple[Kernel, tuple[int, ...] | None]:
+    """A kernel as markers of the paper's, where it is one of its subsets: they share an index."""
+    if kernel.digest == PAPER_KERNEL.digest:
+        return PAPER_KERNEL, None
+    if set(kernel.markers) <= set(PAPER_KERNEL.markers):
+        return PAPER_KERNEL, tuple(PAPER_KERNEL.markers.index(marker) for marker in kernel.markers)
+    return kernel, None
+
+
+def _vectorised(spec: Spec) -> Plan | None:
+    """The vectorised form of a method, if it has one."""
+    if len(spec.parts) != 1:
+        return None
+    method, plan = spec.parts[0]
+    if method is SC:
+        return Plan()
+    if not isinstance(plan, FunnelPlan) or plan.eager or plan.signal not in _VECTORISED:
+        return None
+    return Plan(plan.checkpoints, plan.keep, plan.minimum, plan.early_voting, plan.signal)
+
+
+def _bills(played: Played) -> list[Bill]:
+    stops = played.stops.astype(np.float64)
+    sums = zip(
+        (stops * stops).sum(axis=1).tolist(),
+        stops.sum(axis=1).tolist(),
+        stops.max(axis=1, initial=0).tolist(),
+        strict=True,
+    )
+    return [Bill(attention, tokens, latency) for attention, tokens, latency in sums]

@@ -1,0 +1,98 @@
+"""The vectorised path, the plain path over the index and the plain path over texts decide alike."""
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fot.methods import Context, parse
+from fot.pools.importing import import_rows
+from fot.pools.read import Pool
+from fot.replay import sheet as sheets
+from fot.replay.recording import TextRecording
+from fot.replay.sheet import Sheet
+from fot.replay.simulator import simulate
+from tests.replay import pools
+
+SPECS = [
+    "sc",
+    "fot:checkpoints=4/9/15",
+    "fot:checkpoints=1/2/3/25,keep=0.5,minimum=1",
+    "fot:checkpoints=5,keep=1",
+    "fot:checkpoints=3/6/9/12,keep=0.34,early_voting=off",
+    "fot:checkpoints=3/8,kernel=top-3",
+    "fot:checkpoints=3/8,kernel=plain/long stretch",
+    "random:checkpoints=2/6/10",
+    "oracle:checkpoints=2/6/10,keep=0.75",
+]
+
+
+def as_pool(tmp_path, problems):
+    rows = tmp_path / "rows.jsonl"
+    with rows.open("w", encoding="utf-8") as out:
+        for number, rollouts in enumerate(problems):
+            for at, row in enumerate(rollouts):
+                keys = {"model": "m", "benchmark": "b", "problem_id": f"p{number}", "rollout_id": at, "gold": "1"}
+                out.write(json.dumps(keys | {"problem": None, "finish_reason": "stop"} | row) + "\n")
+    return Pool(import_rows([rows], tmp_path / "pool").pool)
+
+
+def seen(outcome):
+    votes = list(outcome.verdict.votes.items())
+    return outcome.verdict.answer, votes, outcome.stops, outcome.fates
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(pools.problems, min_size=1, max_size=12))
+def test_every_path_decides_alike(tmp_path_factory, problems):
+    pool = as_pool(tmp_path_factory.mktemp("pool"), problems)
+    sheet = Sheet(pool, pool.select().parts, "boxed")
+    for text in SPECS:
+        spec = parse(text)
+        for draw in range(2 if "random" in text else 1):
+            assert sheets._vectorised(spec) is not None
+            fast = sheet.run(spec, seed=3, draw=draw)
+            plain = sheet._simulate(spec, 3, draw)
+            assert list(fast.winners) == list(plain.winners), text
+            assert list(fast.bills) == list(plain.bills), text
+            assert list(fast.votes) == list(plain.votes), text
+            for at, rows in enumerate(problems):
+                recording = TextRecording(pools.as_rollouts(rows), "boxed", spec.kernel)
+                policy = spec.build(Context(k=len(rows), problem=f"m/b/p{at}", seed=3, draw=draw))
+                reference = seen(simulate(policy, recording))
+                assert seen(fast.outcome(at)) == seen(plain.outcome(at)) == reference, (text, at)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(pools.problems, min_size=1, max_size=12))
+def test_policies_that_follow_commitments_see_the_same_on_index_and_text(tmp_path_factory, problems):
+    pool = as_pool(tmp_path_factory.mktemp("pool"), problems)
+    sheet = Sheet(pool, pool.select().parts, "boxed")
+    for text in ("fot:checkpoints=4/9,eager=on", "fot:checkpoints=4/9,eager=on+decided", "sc+decided"):
+        spec = parse(text)
+        batch = sheet.run(spec)
+        for at, rows in enumerate(problems):
+            recording = TextRecording(pools.as_rollouts(rows), "boxed")
+            reference = simulate(spec.build(Context(k=len(rows))), recording, follow_commitments=True)
+            assert seen(batch.outcome(at)) == seen(reference), (text, at)
+
+
+@settings(max_examples=300, deadline=None)
+@given(pools.problems, pools.checkpoints, pools.keeps, st.booleans(), st.booleans())
+def test_the_lossless_stop_never_changes_an_answer_and_never_costs_more(rows, checkpoints, keep, early, eager):
+    recording = TextRecording(pools.as_rollouts(rows), "boxed")
+    marks = "/".join(map(str, checkpoints))
+    switches = f"early_voting={'on' if early or eager else 'off'},eager={'on' if eager else 'off'}"
+    for text in ("sc", f"fot:checkpoints={marks},keep={keep},{switches}"):
+        context = Context(k=len(rows))
+        alone = simulate(parse(text).build(context), recording, follow_commitments=True)
+        stopped = simulate(parse(f"{text}+decided").build(context), recording, follow_commitments=True)
+        assert stopped.verdict.answer == alone.verdict.answer
+        assert all(a <= b for a, b in zip(stopped.stops, alone.stops, strict=True))
+
+
+@pytest.mark.parametrize("text", ["sc", "fot:checkpoints=2"])
+def test_a_sheet_without_problems_is_no_error(tmp_path, text):
+    pool = as_pool(tmp_path, [[{"text": "x", "n_tokens": 1}]])
+    assert list(Sheet(pool, [], "boxed").run(parse(text)).winners) == []
