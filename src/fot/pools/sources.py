@@ -23,7 +23,7 @@ __all__ = ["LONGEST_LINE", "Rejected", "RowFile"]
 LONGEST_LINE = 256 * 2**20
 """Bytes; a longer line is not held in memory, and rejected."""
 
-_BLOCK = 4 * 2**20
+_BLOCK = 2**16  # what a damaged stream takes with it is at most this much
 _BATCH_ROWS = 32
 _BOM = b"\xef\xbb\xbf"
 
@@ -88,7 +88,9 @@ class RowFile:
                         yield f"longer than {LONGEST_LINE // 2**20} MiB"
                     held, size = [], 0
                 size += len(rest)
-                held = [*held, rest] if size <= LONGEST_LINE else []
+                held.append(rest)
+                if size > LONGEST_LINE:
+                    held.clear()
         except OSError as error:
             yield f"the compressed stream is damaged or ends early: {error}"
             return
