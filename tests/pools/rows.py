@@ -11,7 +11,7 @@ Fields = dict[str, Any]
 Make = Callable[[Iterable[Fields]], Pool]
 
 
-def row(problem_id: str = "p1", rollout_id: int = 0, text: str = "Wait, so \\boxed{4}", **others: Any) -> Fields:
+def row(problem_id: str = "p1", rollout_id: Any = 0, text: Any = "Wait, so \\boxed{4}", **others: Any) -> Fields:
     fields = {"model": "m", "benchmark": "b", "problem_id": problem_id, "rollout_id": rollout_id, "text": text}
     return {**fields, **others}
 

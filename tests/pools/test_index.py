@@ -121,9 +121,11 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[str, ...], str | 
 def test_each_thing_is_looked_for_once(make: Make, scans: list[object]) -> None:
     pool = make([row()])
     own = Kernel("own", ("so",))
-    for kernel, detector in [(PAPER_KERNEL, "boxed"), (PAPER_KERNEL, "boxed"), (PAPER_KERNEL, "choice"), (own, None)]:
-        index_of(pool, kernel, detector)
-    assert scans == [(PAPER_KERNEL.markers, "boxed"), ((), "choice"), (("so",), None)]
+    wanted: list[tuple[Kernel, str | None]] = [(PAPER_KERNEL, name) for name in ("boxed", "boxed", "choice", "paper")]
+    for kernel, detector in [*wanted, (own, None)]:
+        made = index_of(pool, kernel, detector)
+        assert detector is None or made.final_texts(np.arange(1)) == [committed_answer(row()["text"], detector)]
+    assert scans == [(PAPER_KERNEL.markers, "boxed"), ((), "choice"), ((), "paper"), (("so",), None)]
 
 
 def test_other_text_and_other_code_mean_another_index(

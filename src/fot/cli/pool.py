@@ -59,7 +59,12 @@ def import_(
         rows = [["problems", f"{report.problems:,}"], ["rollouts", f"{report.rollouts:,}"]]
         print_table([str(out), ""], rows)
     if report.rejected:
-        print_note(f"{report.rejected:,} rows were rejected; they are in {report.rejects}, each with the reason")
+        many = report.rejected > 1
+        print_note(
+            f"{report.rejected:,} rows were rejected; they are in {report.rejects}, each with the reason"
+            if many
+            else f"1 row was rejected; it is in {report.rejects} with the reason"
+        )
         return ExitCode.PARTIAL
     return ExitCode.OK
 

@@ -72,6 +72,9 @@ class Texts:
 
     def find(self, strings: tuple[str, ...]) -> Matches:
         """Where each of `strings` stands: none overlaps itself, different ones do overlap."""
+        if not strings:
+            nothing = np.empty(0, np.int64)
+            return Matches(nothing.astype(np.int32), nothing, nothing)
         encoded = tuple(string.encode() for string in strings)
         which, starts, limits = self._leftmost(encoded)
         found = [(which, starts)]
