@@ -53,7 +53,7 @@ def test_every_path_decides_alike(tmp_path_factory, problems):
         for draw in range(2 if "random" in text else 1):
             assert sheets._vectorised(spec) is not None
             fast = sheet.run(spec, seed=3, draw=draw)
-            plain = sheet._simulate(spec, 3, draw)
+            plain = sheet.simulate_plainly(spec, 3, draw)
             assert list(fast.winners) == list(plain.winners), text
             assert list(fast.bills) == list(plain.bills), text
             assert list(fast.votes) == list(plain.votes), text

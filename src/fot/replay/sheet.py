@@ -65,7 +65,7 @@ class Sheet:
         plan = _vectorised(spec)
         if plan is not None:
             return self._play(spec, plan, seed, draw)
-        return self._simulate(spec, seed, draw)
+        return self.simulate_plainly(spec, seed, draw)
 
     def context(self, problem: int, seed: int, draw: int) -> Context:
         """What a policy for this problem is built for."""
@@ -95,7 +95,8 @@ class Sheet:
             fates=tuple(FATES[fate] for fate in played.fates[problem, :size]),
         )
 
-    def _simulate(self, spec: Spec, seed: int, draw: int) -> Batch:
+    def simulate_plainly(self, spec: Spec, seed: int = 0, draw: int = 0) -> Batch:
+        """Run one draw through the state machine itself, whether or not there is a faster path."""
         outcomes = [
             self._simulate_one(spec, recording, self.context(problem, seed, draw))
             for problem, recording in enumerate(self._recorded(spec.kernel))
