@@ -110,6 +110,7 @@ class Grader(Protocol):
 
 GRADERS: dict[str, str] = {
     "exact": "fot.grading.exact:ExactGrader",
+    "math": "fot.grading.math:MathGrader",
 }
 """Where the graders live, as `module:class`."""
 
