@@ -70,6 +70,8 @@ _REWRITINGS = tuple(
         (r"\\(?:left|right|[bB]igg?[lr]?)(?![a-zA-Z])\s*\.?", ""),
         (r"\\(?:displaystyle|textstyle|limits|boldsymbol)(?![a-zA-Z])", ""),
         (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
+        (r"\\frac\s*(\d)\s+(\d)", r"\\frac{\1}{\2}"),
+        (r"\A\s*\\mathbb\s*\{?R\}?\s*\Z", r"(-\\infty,\\infty)"),
         (
             r"\\(?:mathrm|mathbf|mathit|mathsf|textbf|textit|textrm|textnormal|mbox|operatorname|rm|bf)(?=\s*\{)",
             r"\\text",
@@ -84,7 +86,7 @@ _REWRITINGS = tuple(
         (r"\\(?:geq|geqslant)(?![a-zA-Z])", r"\\ge"),
         (r"\\varnothing(?![a-zA-Z])", r"\\emptyset"),
         (r"(?<=\d)(?:\\[,!; ]|\{,\})(?=\d{3}(?!\d))", ""),
-        (r"\\[,!;: >]|\\q?quad(?![a-zA-Z])|(?<!\\)~", " "),
+        (r"(?<!\\)\\[,!;: >]|\\q?quad(?![a-zA-Z])|(?<!\\)~", " "),
         (r"\\text\s*\{\s*(?:and|or)\s*,?\s*\}", ","),
         (r"(?<=[\s\d)}\]])(?:,\s*)?(?:and|or)(?=[\s\d(\\-])", ","),
         (r",\s*,", ","),

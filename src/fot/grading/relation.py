@@ -37,8 +37,9 @@ _NUMBER_WORDS = {
     )
 }
 _CONVERTED = {"%": r"\frac{{{}}}{{100}}", "degree": r"\frac{{({})\pi}}{{180}}"}
-_SIDE_BY_SIDE = re.compile(r"\d\s+\d|\d'|\d\s*_\s*[{\d]|\d\.\d+\.\d", re.ASCII)
-_COLON = re.compile(r"\s*\d+(?:\s*:\s*\d+)+\s*\Z", re.ASCII)
+_SIDE_BY_SIDE = re.compile(r"(?<!_)\d\s+\d|\d'|\d\s*_\s*[{\d]|\d\.\d+\.\d", re.ASCII)
+_RATIO = re.compile(r"\d+(?:\s*:\s*\d+)+\Z", re.ASCII)
+_CLOCK = re.compile(r"\d{1,2}(?:\s*:\s*\d\d)+\Z", re.ASCII)
 _LOOSE_UNIT = re.compile(r"\d\s+(?:m|g|s|h|L|N|J|W|V|A|K)\Z")
 _EQUATION = re.compile(r"(?<![<>\\])=")
 _DECIMALS = re.compile(r"\d\.\d|(?<!\d)\.\d")
@@ -86,7 +87,7 @@ def _compare_words(gold: Form, answer: Form) -> Grade:
     ours, theirs = _NUMBER_WORDS.get(ours, ours), _NUMBER_WORDS.get(theirs, theirs)
     if ours == theirs:
         return Grade(_CORRECT, "the same words")
-    if gold.words and answer.words:
+    if all(form.words or form.body.isalpha() for form in (gold, answer)):
         if sorted(ours) == sorted(theirs) and len(ours) <= 4:
             return Grade(_UNDECIDED, "the same letters in another order: a word or a product?")
         return Grade(_WRONG, "other words")
@@ -156,10 +157,11 @@ def _dressed(body: str, pair: str) -> str:
 
 def _compare_odd(gold: str, answer: str) -> Grade | None:
     """What algebra would read as something else: clock times, numbers side by side, one-letter units."""
-    colons = _COLON.match(gold), _COLON.match(answer)
-    if colons[0] and colons[1] and len(gold.split(":")[1].strip()) == len(answer.split(":")[1].strip()) == 2:
+    if _RATIO.match(gold) and _RATIO.match(answer) and (_CLOCK.match(gold) or _CLOCK.match(answer)):
         ours, theirs = ([int(part) for part in body.split(":")] for body in (gold, answer))
-        return _told(ours == theirs, "the same time or ratio", "another time or ratio")
+        if ours != theirs and not (_CLOCK.match(gold) and _CLOCK.match(answer)):
+            return Grade(_UNDECIDED, "a time or a ratio?")
+        return _told(ours == theirs, "the same time or ratio", "another time")
     if _SIDE_BY_SIDE.search(gold) or _SIDE_BY_SIDE.search(answer):
         return Grade(_UNDECIDED, "numbers side by side, or a number with an index")
     if bool(_LOOSE_UNIT.search(gold)) != bool(_LOOSE_UNIT.search(answer)):
