@@ -114,17 +114,17 @@ def _boxes(text: str) -> frozenset[str]:
 
 
 _STYLE = r"\\(?:text|textbf|mathrm|mathbf)\{"
-_STATED = r"(?i:nswer)[\s*_}]{0,6}(?:(?i:is)\b|[:=])[\s*_:]{0,8}"
+_STATED = r"(?i:answer)[\s*_}]{0,6}(?:(?i:is)\b|[:=])[\s*_:]{0,8}"
 _OPENING = r"[\s*_(\[$]{0,6}"
+# One search finds where a statement may begin; only there are the patterns tried. Twice as fast as four searches.
+_BEGINNING = re.compile(r"[aA\\](?:(?i:nswer)|boxed\{)")
 _LETTER_ENDS = tuple(
-    # A look-ahead: statements may overlap, each start is looked at. Its first letter stands before it, which lets the
-    # search skip to the places where it can begin: three times as fast.
-    re.compile(f"{first}(?=({rest}))")
-    for first, rest in (
-        ("[aA]", rf"{_STATED}{_OPENING}(?:{_STYLE})?[\s(]{{0,3}}(?P<a>[A-J])"),
-        ("[aA]", rf"{_STATED}(?i:(?:option|choice)\s){_OPENING}(?P<a>[A-J])"),
-        (r"\\", r"boxed\{[\s(]{0,3}(?P<a>[A-J])[\s).]{0,3}\}"),
-        (r"\\", rf"boxed\{{\s{{0,3}}{_STYLE}[\s(]{{0,3}}(?P<a>[A-J])[\s).]{{0,3}}\}}\s{{0,3}}\}}"),
+    re.compile(pattern)
+    for pattern in (
+        rf"{_STATED}{_OPENING}(?:{_STYLE})?[\s(]{{0,3}}(?P<a>[A-J])",
+        rf"{_STATED}(?i:(?:option|choice)\s){_OPENING}(?P<a>[A-J])",
+        r"\\boxed\{[\s(]{0,3}(?P<a>[A-J])[\s).]{0,3}\}",
+        rf"\\boxed\{{\s{{0,3}}{_STYLE}[\s(]{{0,3}}(?P<a>[A-J])[\s).]{{0,3}}\}}\s{{0,3}}\}}",
     )
 )
 _LONGEST_STATEMENT = 60
@@ -160,11 +160,11 @@ class _Letters:
 
     def _statements(self, window: str, base: int) -> list[tuple[int, str]]:
         ends: dict[int, str] = {}
-        for pattern in _LETTER_ENDS:
-            for match in pattern.finditer(window):
-                end = base + match.end(1)
-                if end > self._seen:
-                    ends[end] = match.group("a")
+        for beginning in _BEGINNING.finditer(window):
+            for pattern in _LETTER_ENDS:
+                match = pattern.match(window, beginning.start())
+                if match and base + match.end() > self._seen:
+                    ends[base + match.end()] = match.group("a")
         return sorted(ends.items())
 
     def _withdraw(self, following: str) -> list[Commitment]:
