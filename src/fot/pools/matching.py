@@ -63,12 +63,7 @@ class Texts:
     @cached_property
     def _continuations(self) -> _Positions:
         """Where the bytes are that start no character."""
-        words = len(self._bytes) // 8
-        beyond_ascii = self._bytes[: words * 8].view(np.uint64) & np.uint64(0x8080808080808080)
-        at = (np.flatnonzero(beyond_ascii != 0)[:, None] * 8 + np.arange(8)).ravel()
-        at = np.concatenate([at, np.arange(words * 8, len(self._bytes))])
-        continuations: _Positions = at[self._bytes[at].view(np.int8) < -64]
-        return continuations
+        return np.flatnonzero(self._bytes.view(np.int8) < -64)
 
     def find(self, strings: tuple[str, ...]) -> Matches:
         """Where each of `strings` stands: none overlaps itself, different ones do overlap."""
