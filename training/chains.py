@@ -15,7 +15,7 @@ from fot.tasks.arithmetic import MODULUS, Problem, Step
 __all__ = ["CALM", "REALISTIC", "Noise", "write_chain"]
 
 Levels = tuple[float, float, float, float]
-_BELIEFS = {(7, 8): 54, (6, 9): 56, (8, 9): 74, (6, 8): 46}
+Beliefs = tuple[tuple[int, int, int], ...]
 _PLACES = 3
 
 _OPENERS = ("Okay.", "Let me see.", "Let me think.", "First, the start.", "Good, step by step.")
@@ -56,9 +56,10 @@ class Noise:
     """How the writer errs and doubts; four-tuples are indexed by the level of confusion."""
 
     slip: Levels = (0.045, 0.12, 0.25, 0.35)
+    beliefs: Beliefs = ((7, 8, 54), (6, 9, 56), (8, 9, 74), (6, 8, 46))
     belief: float = 0.64
     belief_on_redo: float = 0.42
-    doubt_belief: float = 0.10
+    doubt_belief: float | None = 0.10
     notice: Levels = (0.60, 0.45, 0.25, 0.12)
     check: Levels = (0.12, 0.40, 0.52, 0.45)
     hedge: Levels = (0.10, 0.60, 0.90, 1.0)
@@ -75,10 +76,20 @@ class Noise:
 
 CALM = Noise(
     slip=(0.006, 0.02, 0.05, 0.08),
+    beliefs=((7, 8, 54), (6, 9, 56), (8, 9, 74), (6, 7, 48), (4, 8, 36)),
+    belief=0.72,
+    belief_on_redo=0.45,
+    doubt_belief=None,
     notice=(0.7, 0.6, 0.5, 0.4),
     check=(0.35, 0.5, 0.6, 0.5),
     start=(0.65, 0.2, 0.1, 0.05),
+    restart=(0.0, 0.0, 0.10, 0.25),
+    review=(0.0, 0.03, 0.20, 0.40),
+    spiral=(0.0, 0.0, 0.04, 0.18),
+    spiral_goes_on=0.86,
+    unease=0.65,
 )
+"""What is learnt first: mostly right, and how a mistake is noticed and redone."""
 REALISTIC = Noise()
 
 
@@ -126,13 +137,20 @@ class _Writer:
 
     def notices(self, step: Step, left: int, right: int) -> bool:
         """Whether a false equation is seen to be false at once; a false belief seldom is."""
-        if step.operation == "*" and _believed(left, right) is not None:
+        if self.noise.doubt_belief is not None and self.believed(step, left, right) is not None:
             return self.flip(self.noise.doubt_belief)
         return self.at_level(self.noise.notice)
 
+    def believed(self, step: Step, left: int, right: int) -> int | None:
+        """The product that the writer takes for the true one, where it holds a false belief about these digits."""
+        if step.operation != "*":
+            return None
+        pair = (min(left, right), max(left, right))
+        return next((product for low, high, product in self.noise.beliefs if (low, high) == pair), None)
+
     def written(self, step: Step, left: int, right: int, carry: int, *, redo: bool, slip: bool) -> tuple[str, int, int]:
         """An equation as the writer puts it: true, believed, or slipped."""
-        believed = _believed(left, right) if step.operation == "*" else None
+        believed = self.believed(step, left, right)
         if believed is not None and self.flip(self.noise.belief_on_redo if redo else self.noise.belief):
             result = believed + carry
             return f"{left}*{right}+{carry}={result:02d}", result % 10, result // 10
@@ -225,10 +243,6 @@ class _Writer:
             self.lines.append(self.rng.choice(_RESTARTS) + "\n")
             self.shift(-2)
         return "".join(self.lines) + f"</think>\nThe answer is \\boxed{{{self.value}}}."
-
-
-def _believed(left: int, right: int) -> int | None:
-    return _BELIEFS.get((min(left, right), max(left, right)))
 
 
 def _exact(operation: str, left: int, right: int, carry: int) -> tuple[str, int, int]:

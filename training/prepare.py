@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from chains import CALM, REALISTIC, Noise, write_chain
-from tokenizer import BEGIN, END, PAD, SUFFIX, THINK, build_tokenizer, prompt_of
+from tokenizer import BEGIN, END, PAD, SUFFIX, build_tokenizer, prompt_of
 
 from fot.tasks.arithmetic import Problem, draw_problems
 
@@ -49,16 +49,28 @@ def pack(encoded: list[list[int]], pad: int) -> list[list[int]]:
     return rows
 
 
+def _packed(noise: str, seed: int) -> Iterator[list[list[int]]]:
+    tokenizer = build_tokenizer()
+    source = documents(NOISES[noise], seed)
+    while True:
+        texts = [next(source) for _ in range(_BATCH)]
+        encoded = [item.ids for item in tokenizer.encode_batch(texts, add_special_tokens=False)]
+        yield pack(encoded, tokenizer.token_to_id(PAD))
+
+
+def first_rows(noise: str, seed: int) -> list[list[int]]:
+    """The rows of the first documents, before any shuffling: enough to tell one recipe from another."""
+    return next(_packed(noise, seed))
+
+
 def prepare(noise: str, tokens: int, seed: int, out: Path) -> None:
     """Write an array of rows (`tokens` in all, about) as uint16, shuffled."""
-    tokenizer = build_tokenizer()
-    pad = tokenizer.token_to_id(PAD)
-    assert tokenizer.token_to_id(THINK) is not None
-    source = documents(NOISES[noise], seed)
+    pad = build_tokenizer().token_to_id(PAD)
     rows: list[list[int]] = []
-    while len(rows) * CONTEXT < tokens:
-        texts = [next(source) for _ in range(_BATCH)]
-        rows += pack([item.ids for item in tokenizer.encode_batch(texts, add_special_tokens=False)], pad)
+    for more in _packed(noise, seed):
+        rows += more
+        if len(rows) * CONTEXT >= tokens:
+            break
     array = np.array(rows, dtype=np.uint16)
     np.random.default_rng(seed).shuffle(array)
     np.save(out, array)

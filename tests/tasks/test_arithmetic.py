@@ -6,7 +6,7 @@ from itertools import islice
 import pytest
 
 from fot.errors import ConfigError
-from fot.tasks.arithmetic import DIFFICULTIES, MODULUS, Problem, Step, draw_problems, split_of
+from fot.tasks.arithmetic import DIFFICULTIES, MODULUS, Problem, Step, draw_problems, parse_problem, split_of
 
 
 def answer_from_text(text: str) -> int:
@@ -83,4 +83,17 @@ def test_a_problem_id_is_the_problem():
 def test_unknown_splits_and_sizes_are_refused_with_a_hint(split, operations):
     with pytest.raises(ConfigError) as caught:
         next(draw_problems(split, operations, seed=0))
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("operations", range(1, 7))
+def test_an_id_is_parsed_back_to_its_problem(operations):
+    for problem in islice(draw_problems("test", operations, seed=9), 100):
+        assert parse_problem(problem.problem_id) == problem
+
+
+@pytest.mark.parametrize("name", ["", "345", "345+67", "345+678*1", "345+678*12", "345/678", "045+678", "345+678 "])
+def test_other_names_are_refused_with_a_hint(name):
+    with pytest.raises(ConfigError) as caught:
+        parse_problem(name)
     assert caught.value.hint

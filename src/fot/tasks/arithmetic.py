@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from fot.errors import ConfigError
 
-__all__ = ["BENCHMARK", "DIFFICULTIES", "MODULUS", "Problem", "Step", "draw_problems", "split_of"]
+__all__ = ["BENCHMARK", "DIFFICULTIES", "MODULUS", "Problem", "Step", "draw_problems", "parse_problem", "split_of"]
 
 BENCHMARK = "arithmetic"
 MODULUS = 1000
@@ -23,6 +24,7 @@ DIFFICULTIES: dict[str, int] = {"easy": 2, "middle": 4, "hard": 6}
 
 Split = Literal["train", "test"]
 _VERBS = {"+": "add", "-": "subtract", "*": "multiply by"}
+_PROBLEM_ID = re.compile(r"[1-9]\d\d([-+][1-9]\d\d|\*[2-9]){1,6}")
 _TEST_SHARE = 32  # of 256 hash values: one problem in eight is a test problem
 
 
@@ -70,6 +72,15 @@ class Problem:
     def problem_id(self) -> str:
         """A name that is the problem: equal problems have equal names, different ones differ."""
         return str(self.start) + "".join(f"{step.operation}{step.operand}" for step in self.steps)
+
+
+def parse_problem(problem_id: str) -> Problem:
+    """The problem of that name; raises `ConfigError` for a name that no problem has."""
+    if not _PROBLEM_ID.fullmatch(problem_id):
+        raise ConfigError(f"{problem_id!r} is not the id of an arithmetic problem.", hint="One looks like 345+678*7.")
+    start, *rest = re.split(r"([-+*])", problem_id)
+    steps = zip(rest[::2], rest[1::2], strict=True)
+    return Problem(int(start), tuple(Step(operation, int(operand)) for operation, operand in steps))
 
 
 def split_of(problem: Problem) -> Split:

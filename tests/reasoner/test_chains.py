@@ -1,0 +1,121 @@
+"""The writer of training chains: exact when calm, erring and recovering when not, the same from the same seed."""
+
+import dataclasses
+import importlib.util
+import random
+import re
+import sys
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from fot.core.markers import PAPER_KERNEL
+from fot.tasks.arithmetic import draw_problems
+
+TRAINING = Path(__file__).parents[2] / "training"
+
+
+def load(name):
+    """A module of `training/`, which is no package and ships in no wheel."""
+    spec = importlib.util.spec_from_file_location(name, TRAINING / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+chains = load("chains")
+behaviour = load("behaviour")
+NEVER = (0.0, 0.0, 0.0, 0.0)
+FAULTLESS = dataclasses.replace(chains.REALISTIC, slip=NEVER, belief=0.0, belief_on_redo=0.0, spiral_goes_on=0.5)
+
+
+def problems(count, seed=0):
+    return list(islice(draw_problems("train", 4, seed=seed), count))
+
+
+def answer(text):
+    return text.rpartition("\\boxed{")[2].removesuffix("}.")
+
+
+def test_without_slips_and_beliefs_every_chain_is_right_and_shows_no_wrong_step():
+    rng = random.Random(0)
+    for problem in problems(200):
+        text = chains.write_chain(problem, FAULTLESS, rng)
+        assert answer(text) == problem.gold
+        assert not behaviour.shows_wrong_step(problem, text)
+
+
+def test_a_wrong_answer_always_comes_with_a_wrong_step():
+    rng = random.Random(1)
+    wrong = 0
+    for problem in problems(300):
+        text = chains.write_chain(problem, chains.REALISTIC, rng)
+        if answer(text) != problem.gold:
+            wrong += 1
+            assert behaviour.shows_wrong_step(problem, text)
+    assert 50 < wrong < 250
+
+
+def test_some_wrong_steps_are_recovered_from():
+    rng = random.Random(2)
+    texts = [(problem, chains.write_chain(problem, chains.REALISTIC, rng)) for problem in problems(300)]
+    erring = [(problem, text) for problem, text in texts if behaviour.shows_wrong_step(problem, text)]
+    assert sum(answer(text) == problem.gold for problem, text in erring) / len(erring) > 0.2
+
+
+def test_chains_end_once_with_one_box_after_thinking():
+    rng = random.Random(3)
+    for problem in problems(200):
+        text = chains.write_chain(problem, chains.REALISTIC, rng)
+        assert re.fullmatch(r"[^<]*\n</think>\nThe answer is \\boxed\{\d{1,3}\}\.", text)
+
+
+def test_equal_seeds_write_equal_chains():
+    problem = problems(1)[0]
+    first = [chains.write_chain(problem, chains.REALISTIC, random.Random(4)) for _ in range(2)]
+    assert first[0] == first[1]
+    assert first[0] != chains.write_chain(problem, chains.REALISTIC, random.Random(5))
+
+
+def test_the_vocabulary_of_doubt_is_the_papers_kernel():
+    rng = random.Random(6)
+    text = "".join(chains.write_chain(problem, chains.REALISTIC, rng) for problem in problems(500))
+    assert [marker for marker in PAPER_KERNEL.markers if marker not in text] == []
+
+
+def test_confusion_lowers_accuracy():
+    calm = dataclasses.replace(chains.REALISTIC, start=(1, 0, 0, 0))
+    lost = dataclasses.replace(chains.REALISTIC, start=(0, 0, 0, 1))
+    rng = random.Random(7)
+    right = {
+        name: sum(answer(chains.write_chain(p, noise, rng)) == p.gold for p in problems(300))
+        for name, noise in (("calm", calm), ("lost", lost))
+    }
+    assert right["calm"] > right["lost"] + 30
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("Step 1: 345+678. 5+8+0=13,4+7+1=12,3+6+1=10. So 023.", False),
+        ("Step 1: 345+678. 5+8+0=14,4+7+1=12,3+6+1=10. So 024.", True),
+        ("Step 1: 345+678. 5+8+0=13,4+7+1=12,3+6+1=10. So 123.", True),
+        ("Step 1: 345+678. 5+8+0=14, no, 5+8+0=13,4+7+1=12,3+6+1=10. So 023.", True),
+        ("Step 1: 345-678. 15-8-0=7,13-7-1=5,12-6-1=5. So 567.", True),
+        ("Step 2: 345+678. 5+8+0=13,4+7+1=12,3+6+1=10. So 023.", True),
+    ],
+)
+def test_wrong_steps_are_told_from_right_ones(text, wrong):
+    problem = next(p for p in draw_problems("train", 1, seed=0))
+    problem = dataclasses.replace(
+        problem, start=345, steps=(dataclasses.replace(problem.steps[0], operation="+", operand=678),)
+    )
+    assert behaviour.shows_wrong_step(problem, text) is wrong
+
+
+def test_auroc_is_one_when_separated_and_half_when_tied():
+    assert behaviour.auroc([(1, False), (2, True)]) == 1
+    assert behaviour.auroc([(1, False), (1, True)]) == 0.5
+    assert behaviour.auroc([(2, False), (1, True)]) == 0

@@ -1,0 +1,116 @@
+"""Rebuild the reasoner from nothing: documents, training phases, export, sample pool, manifest. See RECIPE."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from model import Llama, Shape
+from prepare import first_rows
+from tokenizer import build_tokenizer
+
+from fot import reasoner
+
+HERE = Path(__file__).parent
+TEST_PROBLEMS = 208
+SAMPLE_PROBLEMS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One stage of training: which documents, how many steps, how fast."""
+
+    name: str
+    noise: str
+    tokens: int
+    document_seed: int
+    steps: int
+    batch: int
+    lr: float
+    warm: int
+    decay_from: float
+    floor: float
+    seed: int
+
+
+RECIPE = (
+    Phase("phase1", "calm", 25_000_000, 1, 1400, 4, 0.02, 50, 1.0, 1.0, 0),
+    Phase("phase2", "realistic", 26_000_000, 2, 1600, 6, 0.01, 30, 0.25, 0.02, 2),
+)
+"""Each phase starts from the weights of the one before."""
+
+
+def run(script: str, *arguments: object) -> None:
+    """Run one of the scripts beside this one, and stop when it fails."""
+    subprocess.run([sys.executable, str(HERE / script), *map(str, arguments)], check=True)
+
+
+def train(work: Path) -> Path:
+    """Train all phases in `work`; what is there already is kept or continued. The last checkpoint."""
+    before: Path | None = None
+    for phase in RECIPE:
+        rows, checkpoint = work / f"{phase.name}.npy", work / f"{phase.name}.pt"
+        if not rows.exists():
+            wanted = ("--noise", phase.noise, "--tokens", phase.tokens, "--seed", phase.document_seed)
+            run("prepare.py", *wanted, "--out", rows)
+        settings = ("steps", "batch", "lr", "warm", "decay_from", "floor", "seed")
+        flags = [part for name in settings for part in (f"--{name.replace('_', '-')}", getattr(phase, name))]
+        start = ("--start-from", before) if before else ()
+        run("train.py", "--rows", rows, "--out", checkpoint, "--compile", *flags, *start)
+        before = checkpoint
+    assert before is not None
+    return before
+
+
+def manifest() -> dict[str, object]:
+    """What ties the shipped files to the recipe: their checksums, the phases, and checksums of what is learnt from."""
+    tokenizer = build_tokenizer()
+    documents = {
+        phase.noise: _sha256(np.array(first_rows(phase.noise, phase.document_seed), dtype=np.uint16).tobytes())
+        for phase in RECIPE
+    }
+    shipped = (reasoner.model_path(), reasoner.sample_pool_path())
+    return {
+        "name": reasoner.MODEL_NAME,
+        "rebuild": "python training/rebuild.py --work build/reasoner --ship",
+        "sha256": {path.name: _sha256(path.read_bytes()) for path in shipped},
+        "recipe": {
+            "phases": [asdict(phase) for phase in RECIPE],
+            "documents": documents,
+            "tokenizer": _sha256(tokenizer.to_str().encode()),
+            "shape": asdict(Shape()),
+            "parameters": sum(parameter.numel() for parameter in Llama(Shape()).parameters()),
+            "torch": torch.__version__,
+        },
+    }
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, required=True, help="folder for documents and checkpoints; resumed")
+    parser.add_argument("--ship", action="store_true", help="replace the weights, pool and manifest of the package")
+    parser.add_argument("--manifest-only", action="store_true", help="only write the manifest of the shipped files")
+    options = parser.parse_args()
+    target = reasoner.model_path()
+    if not options.manifest_only:
+        options.work.mkdir(parents=True, exist_ok=True)
+        last = train(options.work)
+        out = target if options.ship else options.work / target.name
+        run("export.py", last, "--gguf", out, "--hugging-face", options.work / "hugging-face")
+        pool = options.work / "test.jsonl.gz"
+        ship = ("--ship", SAMPLE_PROBLEMS) if options.ship else ()
+        run("record.py", out, pool, "--problems", TEST_PROBLEMS, *ship)
+        run("evaluate.py", pool)
+    if options.ship or options.manifest_only:
+        (target.parent / "manifest.json").write_text(json.dumps(manifest(), indent=2) + "\n")
