@@ -3,7 +3,7 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN = $(VENV)/bin
 RUN_EXTRAS = pools
-DEV_EXTRAS = pools,stats,dev
+DEV_EXTRAS = pools,stats,math,dev
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo check test cov lint bench docs clean
@@ -43,7 +43,7 @@ bench: install ## measure the index and the simulator
 	$(BIN)/python -m benchmarks
 
 docs: install $(VENV)/installed-docs ## build the documentation into site/
-	$(BIN)/python scripts/cli_reference.py
+	$(BIN)/python scripts/reference.py
 	$(BIN)/zensical build --strict
 
 clean: ## remove what was built, and the environment

@@ -2,7 +2,9 @@
 
     name                      fot
     name:key=value,key=value  fot:checkpoints=6000/10000/14000,keep=0.67
-    outer+inner, inner+outer  fot:keep=0.5+decided, ac+fot
+    outer+inner, inner+outer  ac+fot, fot:keep=0.5+decided
+
+A method that samples (ac, dsc, waves) is written before the one that runs inside it, a stop (decided, bayes) behind.
 
 Lists are joined by `/`; a comma, slash, plus or percent sign inside a value is percent-encoded.
 """
@@ -25,15 +27,21 @@ from fot.core.policy import Need, Policy
 from fot.core.registry import unknown_name
 from fot.errors import ConfigError
 
-__all__ = ["METHODS", "Context", "Method", "Spec", "methods", "parameter", "parse"]
+__all__ = ["METHODS", "Context", "Method", "Prepared", "Recorded", "Spec", "methods", "parameter", "parse", "written"]
 
 METHODS: dict[str, str] = {
     "sc": "fot.methods.sampling:SC",
     "pass": "fot.methods.sampling:PASS",
+    "first-n": "fot.methods.sampling:FIRST_N",
     "fot": "fot.methods.funnel:FOT",
     "random": "fot.methods.funnel:RANDOM",
     "oracle": "fot.methods.funnel:ORACLE",
+    "adaptive": "fot.methods.adaptive:ADAPTIVE",
+    "waves": "fot.methods.waves:WAVES",
+    "ac": "fot.methods.sequential:AC",
+    "esc": "fot.methods.sequential:ESC",
     "decided": "fot.methods.decided:DECIDED",
+    "bayes": "fot.methods.bayes:BAYES",
 }
 """The project's own methods; others come by the entry-point group `fot.methods`."""
 
@@ -46,14 +54,37 @@ class Context:
     problem: str = ""
     seed: int = 0
     draw: int = 0
+    brief: object = None
+    """What `Method.prepare` settled for this problem."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """One problem as a method that needs the whole data set may see it: its rollouts in the order of the draw."""
+
+    context: Context
+    answers: Sequence[str | None]
+    tokens: Sequence[int]
+    difficulty: float | None = None
+    """As the rows state it, where they do; higher is harder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What a method settled over a data set: for each problem, in order, a brief for its policy."""
+
+    briefs: Sequence[object]
+    notes: Sequence[str] = ()
+    """What a reader of the results must know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """A method as the registry holds it. `plan` is a frozen dataclass whose fields are the parameters.
 
-    A method that only works around another has `wrap` in place of `build`. `draws` is how often a method that leaves
-    something to chance is to be repeated, and `order` the order in which a draw reads the recorded rollouts.
+    A stop, which only works around another method, has `wrap` in place of `build`; a sampler that may have another
+    method inside has both. `draws` is how often a method that leaves something to chance is to be repeated, `order`
+    the order in which a draw reads the recorded rollouts, and `prepare` looks over all problems first (Need.DATASET).
     """
 
     name: str
@@ -64,6 +95,7 @@ class Method:
     needs: Callable[[Any], frozenset[Need]] = lambda plan: frozenset()
     draws: Callable[[Any, int], int] = lambda plan, k: 1
     order: Callable[[Any, Context], Sequence[int] | None] = lambda plan, context: None
+    prepare: Callable[[Any, Sequence[Recorded]], Prepared] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +106,20 @@ class Spec:
 
     @property
     def name(self) -> str:
-        """The methods without their parameters: `fot+decided`."""
-        return "+".join(method.name for method, _ in self.parts)
+        """The methods without their parameters: `fot+decided`, `ac+fot`."""
+        return self._joined([method.name for method, _ in self.parts])
 
     @property
     def text(self) -> str:
         """The canonical spec; parameters that have their default are left out."""
-        return "+".join(_write(method, plan) for method, plan in self.parts)
+        return self._joined([_write(method, plan) for method, plan in self.parts])
+
+    def _joined(self, words: Sequence[str]) -> str:
+        """Samplers before what runs inside them, stops behind what they stop."""
+        text = words[0]
+        for word, (method, _) in zip(words[1:], self.parts[1:], strict=True):
+            text = f"{text}+{word}" if method.build is None else f"{word}+{text}"
+        return text
 
     @property
     def needs(self) -> frozenset[Need]:
@@ -100,6 +139,13 @@ class Spec:
         """The order in which this draw reads the rollouts; None: as recorded."""
         orders = (method.order(plan, context) for method, plan in self.parts)
         return next((order for order in orders if order is not None), None)
+
+    def prepare(self, problems: Sequence[Recorded]) -> Prepared | None:
+        """Look over a whole data set, where a method must; each brief is for the context of its problem's policy."""
+        for method, plan in self.parts:
+            if method.prepare is not None:
+                return method.prepare(plan, problems)
+        return None
 
     def build(self, context: Context) -> Policy:
         """A fresh policy for one problem."""
@@ -149,7 +195,7 @@ def parse(text: str) -> Spec:
         if name not in known:
             raise unknown_name("method", name, known)
         parts.append((known[name], _plan(known[name], given)))
-    # `ac+fot` names the outer method first, `fot+decided` last: what only wraps comes to stand behind.
+    # `ac+fot` names the outer method first, `fot+decided` last: what wraps comes to stand behind.
     if len(parts) > 1 and parts[0][0].wrap is not None and parts[1][0].wrap is None:
         parts[0], parts[1] = parts[1], parts[0]
     spec = Spec(tuple(parts))
@@ -205,18 +251,19 @@ def _read(where: str, value: str, type_: Any) -> object:
 
 def _write(method: Method, plan: Any) -> str:
     changed = [
-        f"{field.name}={_text(getattr(plan, field.name))}"
+        f"{field.name}={written(getattr(plan, field.name))}"
         for field in dataclasses.fields(method.plan)
         if getattr(plan, field.name) != field.default
     ]
     return f"{method.name}:{','.join(changed)}" if changed else method.name
 
 
-def _text(value: object) -> str:
+def written(value: object) -> str:
+    """A parameter's value as a spec writes it."""
     if isinstance(value, Kernel):
         return value.name if value.name != "custom" else "/".join(quote(marker, safe=" ") for marker in value.markers)
     if isinstance(value, tuple):
-        return "/".join(_text(item) for item in value)
+        return "/".join(quote(item, safe=" ") if isinstance(item, str) else written(item) for item in value)
     if isinstance(value, bool):
         return "on" if value else "off"
-    return "none" if value is None else f"{value:g}" if isinstance(value, float) else quote(str(value), safe=" ")
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else quote(str(value), safe=" /")
