@@ -16,10 +16,13 @@ MIX_FACTORS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """`measure(prefix, bank)`; `reads_bank` tells that the same prefix may measure differently as the bank grows."""
+    """`measure(prefix, bank)`; `reads_bank` tells that the same prefix may measure differently as the bank grows.
+
+    A tuple ranks by its first number, and by the next where that leaves a tie.
+    """
 
     name: str
-    measure: Callable[[Prefix, Sequence[Ballot]], float]
+    measure: Callable[[Prefix, Sequence[Ballot]], float | tuple[float, ...]]
     needs: frozenset[Need] = frozenset()
     reads_bank: bool = False
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from zlib import crc32
 
 from fot.core.funnel import Funnel
 from fot.core.markers import PAPER_KERNEL, Kernel
 from fot.core.policy import Need
-from fot.core.registry import unknown_name
-from fot.core.signals import DENSITY, FINAL_LENGTH, Signal, mix, random_signal
+from fot.methods.signals import problem_seed, signal_for
 from fot.methods.spec import Context, Method, parameter
 
-__all__ = ["FOT", "ORACLE", "RANDOM", "SIGNALS", "FunnelPlan", "problem_seed", "signal_for"]
+__all__ = ["FOT", "ORACLE", "RANDOM", "FunnelPlan", "draws_of_signal", "problem_seed"]
 
 
 @dataclass(frozen=True)
@@ -37,8 +34,7 @@ class FunnelPlan:
             raise ValueError("minimum must be at least 1")
         if self.eager and not self.early_voting:
             raise ValueError("eager banking is early voting; it cannot be on alone")
-        if self.signal not in SIGNALS:
-            raise unknown_name("signal", self.signal, SIGNALS)
+        signal_for(self.signal, Context(k=1))
 
 
 @dataclass(frozen=True)
@@ -54,23 +50,6 @@ class OraclePlan(FunnelPlan):
     """The funnel pruning those that would have run longest."""
 
     signal: str = parameter("length", "what pruning ranks by")
-
-
-def problem_seed(context: Context) -> int:
-    """One number for this problem and draw, the same wherever it is computed."""
-    return mix(mix(context.seed, context.draw), crc32(context.problem.encode("utf-8", "surrogatepass")))
-
-
-SIGNALS: dict[str, Callable[[Context], Signal]] = {
-    "density": lambda context: DENSITY,
-    "random": lambda context: random_signal(problem_seed(context)),
-    "length": lambda context: FINAL_LENGTH,
-}
-
-
-def signal_for(name: str, context: Context) -> Signal:
-    """The named signal at work on one problem."""
-    return SIGNALS[name](context)
 
 
 def _build(plan: FunnelPlan, context: Context) -> Funnel:
@@ -90,8 +69,13 @@ def _needs(plan: FunnelPlan) -> frozenset[Need]:
     return eager | signal_for(plan.signal, Context(k=1)).needs
 
 
+def draws_of_signal(signal: str, draws: int = 10) -> int:
+    """How often a method that prunes by this signal is to be repeated."""
+    return draws if "random" in signal.split("/") else 1
+
+
 def _draws(plan: FunnelPlan, k: int) -> int:
-    return plan.draws if isinstance(plan, RandomPlan) else 10 if plan.signal == "random" else 1
+    return plan.draws if isinstance(plan, RandomPlan) else draws_of_signal(plan.signal)
 
 
 FOT = Method(

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fot.core.sampling import Majority
-from fot.methods.spec import Context, Method
+from fot.methods.sequential import shuffled
+from fot.methods.spec import Context, Method, parameter
 
-__all__ = ["PASS", "SC"]
+__all__ = ["FIRST_N", "PASS", "SC"]
 
 
 @dataclass(frozen=True)
@@ -36,4 +37,26 @@ PASS = Method(
     build=lambda plan, context: Majority(1),
     draws=lambda plan, k: k,
     order=_start_with_the_draw,
+)
+
+
+@dataclass(frozen=True)
+class FirstPlan:
+    """A budget."""
+
+    n: int = parameter(8, "rollouts that are started")
+    draws: int = parameter(10, "random choices of them whose mean is reported")
+
+    def __post_init__(self) -> None:
+        if self.n < 1 or self.draws < 1:
+            raise ValueError("n and draws must be at least 1")
+
+
+FIRST_N = Method(
+    name="first-n",
+    summary="self-consistency on a fixed budget of n of the k rollouts: what fewer of them would have done",
+    plan=FirstPlan,
+    build=lambda plan, context: Majority(min(plan.n, context.k)),
+    draws=lambda plan, k: plan.draws,
+    order=shuffled,
 )

@@ -1,0 +1,159 @@
+"""Methods that ask for rollouts until they agree: Adaptive Consistency and early-stopping self-consistency."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from fot.core.policy import Action, Conclude, Observation, Policy
+from fot.core.sampling import Majority
+from fot.core.vote import Ballot, Seat
+from fot.methods.criteria import counts_of, criterion_of
+from fot.methods.rounds import Rounds, Steps
+from fot.methods.signals import problem_seed
+from fot.methods.spec import Context, Method, parameter
+
+__all__ = ["AC", "ESC", "AcPlan", "EscPlan", "Until", "shuffled", "sized"]
+
+
+def shuffled(plan: object, context: Context) -> Sequence[int]:
+    """A random order in which to read the rollouts, the same for every method at one seed and draw."""
+    order = list(range(context.k))
+    Random(problem_seed(context)).shuffle(order)  # noqa: S311 - not for secrets
+    return order
+
+
+class Until:
+    """Another policy, stopped as soon as its vote is enough."""
+
+    def __init__(self, inner: Policy, is_enough: Callable[[Sequence[Ballot]], bool]) -> None:
+        self._inner = inner
+        self._is_enough = is_enough
+
+    def start(self) -> Sequence[Action]:
+        return self._inner.start()
+
+    def observe(self, observation: Observation) -> Sequence[Action]:
+        actions = self._inner.observe(observation)
+        return [*actions, Conclude()] if self._is_enough(self._inner.ballots()) else actions
+
+    def ballots(self) -> Sequence[Ballot]:
+        return self._inner.ballots()
+
+    def seats(self) -> Sequence[Seat] | None:
+        return self._inner.seats()
+
+    def foresee(self, ahead: Sequence[Observation]) -> Iterable[int]:
+        return self._inner.foresee(ahead)
+
+
+@dataclass(frozen=True)
+class AcPlan:
+    """Adaptive Consistency's parameters; the defaults are the paper's."""
+
+    criterion: str = parameter("beta", "when the vote is enough: beta, dirichlet, entropy or majority")
+    threshold: float | None = parameter(None, "what the criterion must reach; none: as published")
+    mode: str = parameter("sequential", "sequential: one after the other; cancel: all at once, stopping the rest")
+    window: int = parameter(1, "rollouts started together (sequential)")
+    draws: int = parameter(10, "random reading orders whose mean is reported")
+
+    def __post_init__(self) -> None:
+        criterion_of(self.criterion, self.threshold)
+        if self.mode not in ("sequential", "cancel"):
+            raise ValueError("mode is sequential or cancel")
+        if self.window < 1 or self.draws < 1:
+            raise ValueError("window and draws must be at least 1")
+
+    def is_enough(self, ballots: Sequence[Ballot]) -> bool:
+        """Does the vote satisfy the criterion?"""
+        return criterion_of(self.criterion, self.threshold).is_met(counts_of(ballots))
+
+
+def _build_ac(plan: AcPlan, context: Context) -> Policy:
+    if plan.mode == "cancel":
+        return Until(Majority(context.k), plan.is_enough)
+    return Rounds(context.k, Steps(plan.is_enough, plan.window, plan.window))
+
+
+def _wrap_ac(plan: AcPlan, context: Context, inner: Callable[[Context], Policy]) -> Policy:
+    """Around another method: in rounds of `window` rollouts, or on its whole vote as that is cast."""
+    if plan.window == 1:
+        return Until(inner(context), plan.is_enough)
+    return Rounds(context.k, Steps(plan.is_enough, plan.window, plan.window), sized(context, inner))
+
+
+def sized(context: Context, inner: Callable[[Context], Policy]) -> Callable[[int], Policy]:
+    """A method made for as many rollouts as a round has."""
+    return lambda count: inner(
+        Context(k=count, problem=context.problem, seed=context.seed, draw=context.draw, brief=context.brief)
+    )
+
+
+AC = Method(
+    name="ac",
+    summary="Adaptive Consistency: ask for one rollout after another until their vote is sure enough",
+    plan=AcPlan,
+    build=_build_ac,
+    wrap=_wrap_ac,
+    draws=lambda plan, k: plan.draws if plan.mode == "sequential" else 1,
+    order=lambda plan, context: shuffled(plan, context) if plan.mode == "sequential" else None,
+)
+
+
+@dataclass(frozen=True)
+class EscPlan:
+    """ESC's parameters; the defaults are the paper's."""
+
+    window: int = parameter(5, "rollouts started together; when all of them agree, theirs is the answer")
+    remainder: bool = parameter(False, "also read what is left when windows do not divide k (off: as released)")
+    failures: bool = parameter(True, "a window without any answer stops the run as well (on: as released)")
+    draws: int = parameter(10, "random reading orders whose mean is reported")
+
+    def __post_init__(self) -> None:
+        if self.window < 1 or self.draws < 1:
+            raise ValueError("window and draws must be at least 1")
+
+
+class _Windows(Rounds):
+    """Rounds that stop at the first unanimous window, whose answer wins whatever the others said."""
+
+    def __init__(self, k: int, window: int, failures: bool) -> None:
+        super().__init__(k, self)
+        self._window = window
+        self._failures = failures
+        self._unanimous = False
+
+    def more(self, ballots: Sequence[Ballot], launched: int) -> int:
+        if launched:
+            last = [ballot.answer for ballot in self.round_ballots(-1)]
+            whole = launched % self._window == 0
+            silent = self._failures and not last
+            self._unanimous = whole and (silent or (len(last) == self._window and len(set(last)) == 1))
+        return 0 if self._unanimous else self._window
+
+    def ballots(self) -> Sequence[Ballot]:
+        return self.round_ballots(-1) if self._unanimous else super().ballots()
+
+    def seats(self) -> Sequence[Seat] | None:
+        """The vote can be bounded only once no window can be unanimous any more."""
+        in_last = {ballot.answer for ballot in self.round_ballots(-1)} if self.launched else set()
+        if self._unanimous or self.launched < self.k or (len(in_last) < 2 and self.launched % self._window == 0):
+            return [Seat(None, (0,), (0,))]
+        return super().seats()
+
+
+def _build_esc(plan: EscPlan, context: Context) -> Policy:
+    window = min(plan.window, context.k)
+    whole = context.k if plan.remainder else context.k - context.k % window
+    return _Windows(whole, window, plan.failures)
+
+
+ESC = Method(
+    name="esc",
+    summary="early-stopping self-consistency: windows of rollouts until one is unanimous",
+    plan=EscPlan,
+    build=_build_esc,
+    draws=lambda plan, k: plan.draws,
+    order=shuffled,
+)
