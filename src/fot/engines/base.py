@@ -85,6 +85,8 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     """Prompt tokens that the engine did not compute again."""
+    is_estimated: bool = False
+    """`tokens` is not the engine's count: it did not tell one so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +107,8 @@ class Capabilities:
     logprobs: bool = False
     max_parallel: int | None = None
     """Rollouts that run at once; further ones wait. None: not known."""
+    notes: tuple[str, ...] = ()
+    """What a user should know of this engine, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -179,6 +179,18 @@ class Scripted:
         for run in list(self._runs.values()):
             self._stop(run)
 
+    @property
+    def running(self) -> list[str]:
+        """The ids of what is underway or waits."""
+        return list(self._runs)
+
+    def prefix_in(self, prompt: str, seed: int | None) -> str:
+        """What of a prompt, behind the problem, is a rollout's own beginning; empty when nothing is."""
+        tape = self._tape(Request(id="", prompt=prompt, seed=seed))
+        problem = tape.rollout.problem or ""
+        rest = prompt[prompt.find(problem) + len(problem) :]
+        return rest if tape.rollout.text.startswith(rest) else ""
+
     # --- how a request begins
 
     def _admit(self, request: Request) -> _Run:
@@ -235,7 +247,7 @@ class Scripted:
                 "Resume with exactly the text that came, the closing tag of the reasoning included.",
                 request_id=request.id,
             )
-        if not self._tells_counts:
+        if not self._tells_counts or not request.prefix_tokens:
             return tape.tokens_within(len(request.prefix))
         if tape.chars(request.prefix_tokens) != len(request.prefix):
             raise EngineProtocolError("prefix and prefix_tokens do not agree", request_id=request.id)
@@ -292,7 +304,7 @@ class Scripted:
 
     def _uncounted(self, run: _Run, chunk: Chunk) -> Chunk:
         run.chars += len(chunk.text)
-        return replace(chunk, tokens=estimated_tokens(run.chars), ends=())
+        return replace(chunk, tokens=estimated_tokens(run.chars), ends=(), is_estimated=True)
 
     def _generate(self, run: _Run, to: int) -> None:
         new = to - run.generated
