@@ -40,7 +40,8 @@ cov: install ## every test, with coverage
 	$(BIN)/pytest -n 2 --cov --cov-report=term
 
 bench: install ## measure the index and the simulator
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.index_throughput
+	$(BIN)/python -m benchmarks.simulation
 
 docs: install $(VENV)/installed-docs ## build the documentation into site/
 	$(BIN)/python scripts/reference.py
