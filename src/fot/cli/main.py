@@ -35,6 +35,7 @@ COMMANDS = (
     Command("pool import", "fot.cli.pool:import_", "Make a pool from JSONL (.gz, .zst) or Parquet rows."),
     Command("pool info", "fot.cli.pool:info", "Tell what is in a pool."),
     Command("simulate", "fot.cli.simulate:simulate", "Replay methods on recorded rollouts, side by side."),
+    Command("sweep", "fot.cli.sweep:sweep", "Run a grid of 340 funnels, and choose among them honestly."),
     Command("version", "fot.cli.version:version", "Tell the versions of fot, of Python and of the extras."),
 )
 
