@@ -1,0 +1,55 @@
+"""What a report is made of: exhibits, each a table, figures and a sentence about this pool's own figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fot.report.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+    from fot.report.material import Material
+
+__all__ = ["Exhibit", "Figure", "NotHere", "Step"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A drawing: `draw` is given an empty matplotlib figure of `width` by `height` inches."""
+
+    name: str
+    caption: str
+    draw: Callable[[Canvas], None]
+    width: float = 7.0
+    height: float = 3.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exhibit:
+    """One finding. `sentence` says what it shows, `notes` how it was made; both are text, not HTML."""
+
+    sentence: str
+    table: Table | None = None
+    more: tuple[tuple[str, Table], ...] = ()
+    """Further tables, each with its name."""
+    figures: tuple[Figure, ...] = ()
+    notes: tuple[str, ...] = ()
+    banner: str | None = None
+
+
+class NotHere(Exception):
+    """An exhibit that a pool cannot support; the message is the reason, one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An analysis by name: where it stands in the paper, and the function that makes its exhibit."""
+
+    name: str
+    title: str
+    paper: str
+    """The paper's tables and figures that it corresponds to; empty where it is this project's own."""
+    make: Callable[[Material], Exhibit]
