@@ -130,6 +130,11 @@ class Controller:
             await self._close()
         return self._outcome()
 
+    @property
+    def lanes(self) -> Sequence[Lane]:
+        """Every rollout that was launched."""
+        return self._lanes
+
     def interrupt(self) -> None:
         """End here: the vote is what it is so far."""
         self._is_interrupted = True
