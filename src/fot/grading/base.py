@@ -111,6 +111,8 @@ class Grader(Protocol):
 GRADERS: dict[str, str] = {
     "exact": "fot.grading.exact:ExactGrader",
     "math": "fot.grading.math:MathGrader",
+    "choice": "fot.grading.choice:ChoiceGrader",
+    "code": "fot.grading.code:CodeGrader",
 }
 """Where the graders live, as `module:class`."""
 
