@@ -33,10 +33,10 @@ def main() -> None:
         parts = pool.select(options.k).parts
         sheet = Sheet(pool, parts, options.commit)
         spec = parse("fot")
-        loading = best(lambda: sheet.run(spec), 1)
-        fast = best(lambda: sheet.run(spec), 20)
+        loading, _ = best(lambda: sheet.run(spec), 1)
+        fast, _ = best(lambda: sheet.run(spec), 20)
         sheet.simulate_plainly(spec)
-        plain = best(lambda: sheet.simulate_plainly(spec), 5)
+        plain, _ = best(lambda: sheet.simulate_plainly(spec), 5)
         rollouts = [pool.rollouts(part.rows) for part in parts]
 
         def from_texts() -> None:
@@ -44,7 +44,7 @@ def main() -> None:
                 recording = TextRecording(part, options.commit, PAPER_KERNEL)
                 simulate(spec.build(sheet.context(at, 0, 0)), recording)
 
-        texts = best(from_texts, 1)
+        texts, _ = best(from_texts, 1)
     print(f"{len(parts)} problems, {sum(len(part.rows) for part in parts)} rollouts, the default funnel")
     print(f"loading the index           {1000 * loading:10.1f} ms, once")
     for name, took in (("vectorised", fast), ("state machine on the index", plain), ("state machine on texts", texts)):

@@ -1,6 +1,11 @@
-"""Algorithm 1 once more, for the tests, straight from the paper: texts are sliced, markers counted with str.count."""
+"""Algorithm 1 once more, for the tests, straight from the paper: texts are sliced, markers counted with str.count.
+
+Only what makes two answers one vote is taken from the project: it has tests of its own.
+"""
 
 import re
+
+from fot.core.answers import answer_key
 
 MARKERS = [
     "perhaps",
@@ -54,7 +59,7 @@ def density(text):
 
 def plurality(answers):
     counts: dict[str, int] = {}
-    for answer in answers:
+    for answer in map(answer_key, answers):
         counts[answer] = counts.get(answer, 0) + 1
     return max(counts, key=lambda answer: counts[answer], default=None), counts
 
