@@ -119,5 +119,5 @@ def test_every_dependency_is_pinned() -> None:
         line for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if not line.startswith("#")
     ]
     assert all(re.fullmatch(r"[\w-]+==[\w.]+", pin) for pin in pins)
-    names = {re.split(r"[\[>]", name)[0].replace("_", "-") for name in wanted} - {project["name"]}
+    names = {re.split(r"[\[>=]", name)[0].replace("_", "-") for name in wanted} - {project["name"]}
     assert names <= {pin.partition("==")[0] for pin in pins}

@@ -31,7 +31,6 @@ class Command(NamedTuple):
 GROUPS = {"pool": "Make and inspect pools of recorded rollouts."}
 
 COMMANDS = (
-    Command("demo", "fot.cli.demo:demo", "Watch a funnel narrow on a small embedded pool, and what it saves."),
     Command("pool import", "fot.cli.pool:import_", "Make a pool from JSONL (.gz, .zst) or Parquet rows."),
     Command("pool info", "fot.cli.pool:info", "Tell what is in a pool."),
     Command("simulate", "fot.cli.simulate:simulate", "Replay methods on recorded rollouts, side by side."),
