@@ -1,4 +1,4 @@
-"""What analyses start from: every rollout of a study as flat arrays, and each method's result on any of its problems."""
+"""What analyses start from: all rollouts of a study as flat arrays, and each method's result on any of its problems."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fot.core.markers import PAPER_KERNEL
 from fot.core.policy import Fate
 from fot.core.shapes import Shape
-from fot.errors import ConfigError
+from fot.errors import ConfigError, MissingExtra
 from fot.grading.base import Grader, Judgement
 from fot.methods import parse
 from fot.pools.index import Index, index_of
@@ -64,10 +64,23 @@ class Material:
     """A study, its rollouts as arrays, and results that are computed when first asked for."""
 
     def __init__(
-        self, chosen: Chosen, *, commit: str, grader: Grader, shape: Callable[[str], Shape | None], seed: int
+        self,
+        chosen: Chosen,
+        *,
+        commit: str,
+        grader: Grader,
+        shape: Callable[[str], Shape | None],
+        seed: int = 0,
+        policies: Sequence[str] = (),
+        tune_on_test: bool = False,
     ) -> None:
-        """Run self-consistency on the chosen rollouts; everything else comes when it is asked for."""
+        """Run self-consistency on the chosen rollouts; everything else comes when it is asked for.
+
+        `policies` are compared beside the usual ones; `tune_on_test` lets choices be made on what they are reported on.
+        """
         self.chosen = chosen
+        self.policies = tuple(policies)
+        self.tune_on_test = tune_on_test
         self.commit = commit
         self.seed = seed
         self.shape = shape
@@ -186,7 +199,7 @@ class Material:
             study = self.study if everything or which is None else self._part(which)
             try:
                 self._results[text, mask] = study.evaluate(parse(text))
-            except ConfigError as error:
+            except (ConfigError, MissingExtra) as error:
                 raise NotHere(f"{text}: {error}") from None
         return self._results[text, mask]
 
@@ -206,7 +219,7 @@ class Material:
         """Is there such a method, and can this pool carry it?"""
         try:
             self.result(text)
-        except (NotHere, ConfigError):
+        except NotHere:
             return False
         return True
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Column", "Table", "Value", "written"]
+__all__ = ["MINUS", "Column", "Table", "Value", "number", "written"]
 
 Value = str | int | float | bool | tuple[float, float] | None
 MINUS = "\N{MINUS SIGN}"
@@ -106,6 +106,11 @@ class Table:
             )
         lines = [f"\\begin{{tabular}}{{{spec}}}", "\\toprule", f"{head} \\\\", "\\midrule"]
         return "\n".join([*lines, *(f"{line} \\\\" for line in body), "\\bottomrule", "\\end{tabular}", ""])
+
+
+def number(value: Value) -> float:
+    """A raw value as a number; NaN where there is none."""
+    return float(value) if isinstance(value, int | float) else math.nan
 
 
 def written(value: Value, form: str) -> str:

@@ -1,0 +1,1 @@
+"""The analyses: each a named step from the material to an exhibit."""

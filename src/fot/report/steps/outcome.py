@@ -1,0 +1,357 @@
+"""What methods get right and save: the main comparison, and where it is decided."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fot.replay.evaluate import MethodResult
+from fot.report import drawing
+from fot.report.exhibit import Exhibit, Figure, NotHere
+from fot.report.material import Material
+from fot.report.table import Column, Table, Value, number
+from fot.report.words import count, gained, interval_pp, percent, sure
+from fot.stats.proportion import wilson
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+__all__ = ["main", "pareto", "pass_gap", "regimes", "strata"]
+
+Bools = NDArray[np.bool_]
+CONTENDERS = ("sc", "ac", "fot", "random", "oracle", "adaptive", "fot+decided")
+
+METHOD_COLUMNS = (
+    Column("method", "method"),
+    Column("correct", "correct", "mean"),
+    Column("accuracy", "accuracy", "share"),
+    Column("delta", "gained", "signed"),
+    Column("wins", "won", "mean"),
+    Column("losses", "lost", "mean"),
+    Column("p", "p", "p"),
+    Column("ci_pp", "95% interval (pp)", "interval-pp"),
+    Column("attention", "attention saved", "share"),
+    Column("tokens", "tokens saved", "share"),
+    Column("latency", "latency saved", "share"),
+    Column("full_model", "full model saved", "share"),
+    Column("votes", "votes", "number1"),
+)
+
+
+def method_row(result: MethodResult, name: str = "") -> tuple[Value, ...]:
+    """A method's figures in the order of `METHOD_COLUMNS`."""
+    saved = result.savings
+    return (
+        name or result.spec.text,
+        result.correct,
+        result.accuracy,
+        result.delta,
+        result.wins,
+        result.losses,
+        result.p,
+        (result.ci95_pp.low, result.ci95_pp.high),
+        saved.attention,
+        saved.tokens,
+        saved.latency,
+        saved.full_model,
+        result.votes_mean,
+    )
+
+
+def contenders(material: Material) -> list[str]:
+    """The methods of the main comparison that this pool can carry."""
+    return [text for text in dict.fromkeys((*CONTENDERS, *material.policies)) if material.can(text)]
+
+
+def main(material: Material) -> Exhibit:
+    """Every contender on all problems, then by model and benchmark."""
+    material.rollouts  # noqa: B018 - says first whether anything can be right
+    texts = contenders(material)
+    table = Table(
+        METHOD_COLUMNS,
+        tuple(method_row(material.result(text)) for text in texts),
+        frozenset({texts.index("fot")}),
+    )
+    fot = material.result("fot")
+    sentence = (
+        f"The funnel solves {fot.correct:.0f} of {len(material.problems)} problems, {gained(fot.delta)} "
+        f"({fot.wins:.0f} won, {fot.losses:.0f} lost), which is {sure(fot.p)}; {interval_pp(fot.ci95_pp)}. It saves "
+        f"{percent(fot.savings.attention)} of the attention, {percent(fot.savings.tokens)} of the tokens and "
+        f"{percent(fot.savings.latency)} of the latency. "
+    )
+    random = material.result("random")
+    sentence += (
+        f"Pruning as much at random gives {random.correct:.1f}: that difference is all the signal is worth here."
+    )
+    absent = [text for text in (*CONTENDERS, *material.policies) if text not in texts]
+    notes: tuple[str, ...] = (
+        "Savings are against sc on the same rollouts. Methods that draw at random report means over their draws.",
+    )
+    if absent:
+        notes += (f"Not shown, as this pool or this installation cannot carry them: {', '.join(absent)}.",)
+    several = len(material.cells) > 1
+    return Exhibit(
+        sentence=sentence,
+        table=table,
+        more=(("by-cell", _by_cell(material, texts)),) if several else (),
+        figures=(Figure("accuracy", "Accuracy by model, all its benchmarks alike; bars are 95% Wilson intervals.",
+                        lambda canvas: _draw_models(canvas, material, texts), 7.0, 3.0),) if several else (),
+        notes=notes,
+    )  # fmt: skip
+
+
+def _by_cell(material: Material, texts: list[str]) -> Table:
+    rows: list[tuple[Value, ...]] = []
+    for cell in material.cells:
+        for text in texts:
+            result = material.result(text, cell.which)
+            saved = result.savings
+            figures = (result.accuracy, result.delta, saved.attention, saved.tokens, saved.full_model)
+            rows.append((cell.model, cell.benchmark, text, int(cell.which.sum()), *figures))
+    for text in texts:
+        mine = [row for row in rows if row[2] == text]
+        means = [float(np.mean([number(row[at]) for row in mine])) for at in (6, 7)]
+        whole = material.result(text)
+        rows.append(("mean of cells", "all", text, len(material.problems), whole.accuracy, whole.delta, *means, None))
+    columns = (
+        Column("model", "model"),
+        Column("benchmark", "benchmark"),
+        Column("method", "method"),
+        Column("problems", "problems", "count"),
+        Column("accuracy", "accuracy", "share"),
+        Column("delta", "gained", "signed"),
+        Column("attention", "attention saved", "share"),
+        Column("tokens", "tokens saved", "share"),
+        Column("full_model", "full model saved", "share"),
+    )
+    return Table(columns, tuple(rows))
+
+
+def _draw_models(canvas: Canvas, material: Material, texts: list[str]) -> None:
+    axes = drawing.panel(canvas, y="accuracy")
+    shown = [text for text in ("sc", "ac", "slimsc", "fot", "random") if text in texts]
+    cells = material.cells
+    width = 0.8 / len(shown)
+    for at, text in enumerate(shown):
+        results = [material.result(text, cell.which) for cell in cells]
+        share = np.array([result.accuracy for result in results])
+        reach = [wilson(result.correct, len(result.differences)) for result in results]
+        place = np.arange(len(cells)) + (at - (len(shown) - 1) / 2) * width
+        axes.bar(place, share, width * 0.92, color=drawing.SERIES[at], hatch=drawing.HATCHES[at],
+                 edgecolor=drawing.PAPER, label=text)  # fmt: skip
+        axes.errorbar(place, share, np.abs(np.array(reach).T - share), fmt="none", ecolor=drawing.INK, elinewidth=0.7)
+    axes.set_xticks(np.arange(len(cells)), [f"{cell.model}\n{cell.benchmark}" for cell in cells], fontsize=7.5)
+    axes.set_ylim(0, 1)
+    drawing.percent_axis(axes.yaxis)
+    drawing.legend(canvas, len(shown), "outside upper center")
+
+
+def pass_gap(material: Material) -> Exhibit:
+    """pass@1, pass@k, the gap between them, and what the vote makes of it."""
+    material.rollouts  # noqa: B018
+    rows: list[tuple[Value, ...]] = []
+    for cell in material.cells:
+        alone, ceiling = float(material.pass_rate[cell.which].mean()), float((material.right[cell.which] > 0).mean())
+        vote = float(material.baseline[cell.which].mean())
+        n = int(cell.which.sum())
+        rows.append((cell.model, cell.benchmark, n, alone, ceiling, ceiling - alone, vote, wilson(vote * n, n)))
+    if len(rows) > 1:
+        means = [float(np.mean([number(row[at]) for row in rows])) for at in range(3, 7)]
+        rows.append(("mean of cells", "", len(material.problems), *means, None))
+    columns = (
+        Column("model", "model"),
+        Column("benchmark", "benchmark"),
+        Column("problems", "problems", "count"),
+        Column("pass_1", "pass@1", "share"),
+        Column("pass_k", "pass@k", "share"),
+        Column("gap", "gap (pp)", "points"),
+        Column("sc", "sc", "share"),
+        Column("sc_interval", "95% interval of sc", "interval-share"),
+    )
+    last = rows[-1]
+    alone, ceiling, vote = number(last[3]), number(last[4]), number(last[6])
+    used = (vote - alone) / (ceiling - alone) if ceiling > alone else 0.0
+    sentence = (
+        f"A single rollout is right {percent(alone)} of the time, and at least one of k on {percent(ceiling)} of the "
+        f"problems: {100 * (ceiling - alone):.1f} points of headroom, of which the vote wins {percent(used)}."
+    )
+    return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)))
+
+
+def halves(material: Material) -> tuple[dict[str, Bools], str]:
+    """Two regimes, hard and easy, and by what rule they were told apart."""
+    names = material.benchmarks
+    rate = material.pass_rate
+    solved = material.right > 0
+    if len(names) > 1:
+        gaps = {}
+        for name in names:
+            own = material.where(benchmark=name)
+            gaps[name] = float(solved[own].mean() - rate[own].mean())
+        middle = float(np.mean(list(gaps.values())))
+        hard = np.array([gaps[problem.benchmark] > middle for problem in material.problems], np.bool_)
+        listed = ", ".join(name for name in names if gaps[name] > middle)
+        if hard.any() and not hard.all():
+            return {"hard": hard, "easy": ~hard}, f"Hard: benchmarks whose gap exceeds the mean of all ({listed})."
+    order = np.argsort(rate, kind="stable")
+    hard = np.zeros(len(rate), np.bool_)
+    hard[order[: len(rate) // 2]] = True
+    return {"hard": hard, "easy": ~hard}, "One benchmark: hard is the half of the problems with the lower pass@1."
+
+
+def regimes(material: Material) -> Exhibit:
+    """Each method on hard and on easy problems."""
+    if len(material.problems) < 4:
+        raise NotHere("there are too few problems to split")
+    material.rollouts  # noqa: B018
+    parts, rule = halves(material)
+    texts = contenders(material)
+    rows: list[tuple[Value, ...]] = []
+    for name, values in (("pass@1", material.pass_rate), ("pass@k", (material.right > 0).astype(float))):
+        first, second = (float(values[which].mean()) for which in parts.values())
+        rows.append((name, first, None, None, second, None, None))
+    for text in texts:
+        cells: list[Value] = []
+        for which in parts.values():
+            result = material.result(text, which)
+            cells += [result.accuracy, result.delta, result.savings.attention]
+        rows.append((text, *cells))
+    columns = [Column("method", "method")]
+    for name in parts:
+        columns += [
+            Column(f"{name}_accuracy", f"{name}: accuracy", "share"),
+            Column(f"{name}_delta", f"{name}: gained", "signed"),
+            Column(f"{name}_attention", f"{name}: attention saved", "share"),
+        ]
+    hard, easy = (material.result("fot", which) for which in parts.values())
+    sentence = (
+        f"On the {count(int(parts['hard'].sum()), 'hard problem')} the funnel gains {hard.delta:+.0f} and saves "
+        f"{percent(hard.savings.attention)} of the attention; on the {count(int(parts['easy'].sum()), 'easy one')} it "
+        f"gains {easy.delta:+.0f} and saves {percent(easy.savings.attention)}."
+    )
+    if "ac" in texts:
+        others = [percent(material.result("ac", which).savings.attention) for which in parts.values()]
+        sentence += f" Adaptive Consistency saves {others[0]} and {others[1]}."
+    strong = frozenset({texts.index("fot") + 2})
+    return Exhibit(sentence=sentence, table=Table(tuple(columns), tuple(rows), strong), notes=(rule,))
+
+
+STRATA = (("p1 = 0", -1.0, 0.0), ("0 < p1 ≤ 0.25", 0.0, 0.25), ("0.25 < p1 ≤ 0.5", 0.25, 0.5), ("p1 > 0.5", 0.5, 1.0))
+
+
+def strata(material: Material) -> Exhibit:
+    """The vote and the funnel by how often a single rollout is right."""
+    material.rollouts  # noqa: B018
+    rate, ours = material.pass_rate, material.hits("fot")
+    random = material.hits("random")
+    rows: list[tuple[Value, ...]] = []
+    for name, low, high in STRATA:
+        which = (rate > low) & (rate <= high)
+        n = int(which.sum())
+        if not n:
+            rows.append((name, 0, None, None, None, None))
+            continue
+        means = [float(values[which].mean()) for values in (material.baseline, ours, random)]
+        rows.append((name, n, *means, means[1] - means[0]))
+    columns = (
+        Column("stratum", "pass@1 of the problem"),
+        Column("problems", "problems", "count"),
+        *(Column(name, name, "share") for name in ("sc", "fot", "random")),
+        Column("delta", "fot − sc (pp)", "points"),  # noqa: RUF001
+    )
+    few, most = rows[1], rows[3]
+    sentence = (
+        f"{count(number(rows[0][1]), 'problem')} cannot be solved by any way of pruning, since no rollout is right. "
+        + (
+            f"Where at most a quarter of the rollouts are right ({count(number(few[1]), 'problem')}) the vote solves "
+            f"{percent(number(few[2]))} and the funnel {percent(number(few[3]))}; "
+            if few[1]
+            else ""
+        )
+        + f"where most are right, {percent(number(most[2]))} and {percent(number(most[3]))}."
+    )
+    return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)))
+
+
+BUDGETS = (1, 2, 4, 6, 8, 12, 16, 20, 24, 28, 32, 48, 64)
+
+
+def pareto(material: Material) -> Exhibit:
+    """Accuracy against attention: fewer whole rollouts, or the same ones narrowed."""
+    k = material.k
+    if not material.can(f"first-n:n={min(2, k)}") or k < 4:
+        raise NotHere("a curve of smaller votes needs at least 4 rollouts a problem")
+    rows: list[tuple[Value, ...]] = []
+    for size in (*(size for size in BUDGETS if size < k), k):
+        result = material.result("sc" if size == k else f"first-n:n={size}")
+        rows.append(
+            (
+                "sc",
+                f"sc@{size}",
+                1 - result.savings.attention,
+                result.accuracy,
+                wilson(result.correct, len(material.problems)),
+            )
+        )
+    for text in contenders(material)[1:]:
+        result = material.result(text)
+        rows.append(
+            (
+                "method",
+                text,
+                1 - result.savings.attention,
+                result.accuracy,
+                wilson(result.correct, len(material.problems)),
+            )
+        )
+    columns = (
+        Column("kind", "kind"),
+        Column("name", "name"),
+        Column("attention", "attention against sc", "share"),
+        Column("accuracy", "accuracy", "share"),
+        Column("interval", "95% interval", "interval-share"),
+    )
+    fot = material.result("fot")
+    spent = 1 - fot.savings.attention
+    equal = spent * k
+    smaller = min(BUDGETS, key=lambda size: abs(size - equal))
+    rival = material.result("sc" if smaller >= k else f"first-n:n={smaller}")
+    sentence = (
+        f"The funnel spends {percent(spent)} of the attention of sc@{k}, as much as {equal:.1f} whole rollouts would, and "
+        f"is right on {percent(fot.accuracy)} of the problems; a vote of {min(smaller, k)} rollouts is right on "
+        f"{percent(rival.accuracy)}."
+    )
+    figure = Figure("pareto", "Accuracy and attention spent. The line is self-consistency with fewer rollouts.",
+                    lambda canvas: _draw_pareto(canvas, rows), 6.2, 3.8)  # fmt: skip
+    return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), figures=(figure,))
+
+
+def _place(result: MethodResult) -> tuple[Value, ...]:
+    return 1 - result.savings.attention, result.accuracy, wilson(result.correct, len(result.differences))
+
+
+def _draw_pareto(canvas: Canvas, rows: list[tuple[Value, ...]]) -> None:
+    axes = drawing.panel(canvas, x="attention spent, against sc on all rollouts", y="accuracy")
+    axes.grid(visible=True, axis="both")
+    curve = [(number(row[2]), number(row[3]), str(row[1])) for row in rows if row[0] == "sc"]
+    axes.plot(
+        [x for x, _, _ in curve],
+        [y for _, y, _ in curve],
+        "-o",
+        color=drawing.MUTED,
+        ms=3.5,
+        label="sc, fewer rollouts",
+    )
+    for x, y, name in curve[-1:] + curve[: len(curve) - 1 : 2]:
+        axes.annotate(
+            name, (x, y), xytext=(0, -9), textcoords="offset points", ha="center", fontsize=7, color=drawing.MUTED
+        )
+    for at, row in enumerate(row for row in rows if row[0] == "method"):
+        axes.plot(number(row[2]), number(row[3]), drawing.MARKS[at + 1], color=drawing.SERIES[at % len(drawing.SERIES)],
+                  ms=9 if row[1] == "fot" else 6.5, label=str(row[1]), ls="none", mec=drawing.PAPER, mew=0.6)  # fmt: skip
+    drawing.percent_axis(axes.xaxis)
+    drawing.percent_axis(axes.yaxis)
+    axes.margins(y=0.15)
+    drawing.legend(axes, 1, "lower right")

@@ -1,0 +1,49 @@
+"""Figures in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fot.report.table import written
+from fot.stats.paired import Interval
+
+__all__ = ["count", "gained", "interval_pp", "joined", "percent", "signed", "sure"]
+
+
+def percent(share: float) -> str:
+    """A fraction as a percentage with one digit."""
+    return written(share, "share")
+
+
+def signed(value: float) -> str:
+    """A number with its sign."""
+    return written(float(value), "signed")
+
+
+def count(number: float, one: str, many: str = "") -> str:
+    """`3 problems`, `1 problem`."""
+    return f"{written(float(number), 'mean')} {one if number == 1 else many or one + 's'}"
+
+
+def joined(parts: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def interval_pp(interval: Interval) -> str:
+    """A 95% interval in percentage points."""
+    return f"95% interval {written(interval, 'interval-pp')} pp"
+
+
+def gained(delta: float) -> str:
+    """A difference in problems, in words."""
+    if delta == 0:
+        return "as many problems as self-consistency"
+    return f"{count(abs(delta), 'problem')} {'more' if delta > 0 else 'fewer'} than self-consistency"
+
+
+def sure(p: float) -> str:
+    """What a p-value allows to be said."""
+    if p < 0.05:
+        return f"more than chance would give (p = {written(p, 'p')})"
+    return f"no more than chance gives (p = {written(p, 'p')})"
