@@ -73,6 +73,8 @@ def simulate(  # noqa: PLR0913 - each parameter is a flag
         for at, spec in enumerate(specs):
             results.append(study.evaluate(spec))
             done(at + 1)
+    for note in dict.fromkeys(note for result in results for note in result.notes):
+        print_note(note)
     if per_problem is not None:
         _write_rows(per_problem, (row for result in results for row in _rows(study, result)))
     if json:

@@ -96,12 +96,17 @@ class Bill(NamedTuple):
     latency: float
 
 
-def bill(charges: Iterable[Charge]) -> Bill:
-    """Add one problem's charges up."""
-    charges = list(charges)
+def bill(charges: Iterable[Charge], probes: Iterable[Charge] = ()) -> Bill:
+    """Add one problem's charges up.
+
+    A probe's charge has the position in its rollout as `start`: its tokens attend to what stands before them. Probes
+    run beside the rollouts and are given no latency.
+    """
+    charges, probes = list(charges), list(probes)
     return Bill(
-        attention=sum(reach(charge.tokens) for charge in charges),
-        tokens=float(sum(charge.tokens for charge in charges)),
+        attention=sum(reach(charge.tokens) for charge in charges)
+        + sum(reach(probe.start + probe.tokens) - reach(probe.start) for probe in probes),
+        tokens=float(sum(charge.tokens for charge in (*charges, *probes))),
         latency=float(max((charge.start + charge.tokens for charge in charges), default=0)),
     )
 

@@ -4,6 +4,6 @@
 one problem. Parameters are the fields of the method's plan, a frozen dataclass; nothing else defines them.
 """
 
-from fot.methods.spec import METHODS, Context, Method, Spec, methods, parse
+from fot.methods.spec import METHODS, Context, Method, Prepared, Recorded, Spec, methods, parse
 
-__all__ = ["METHODS", "Context", "Method", "Spec", "methods", "parse"]
+__all__ = ["METHODS", "Context", "Method", "Prepared", "Recorded", "Spec", "methods", "parse"]

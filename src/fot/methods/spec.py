@@ -40,6 +40,12 @@ METHODS: dict[str, str] = {
     "waves": "fot.methods.waves:WAVES",
     "ac": "fot.methods.sequential:AC",
     "esc": "fot.methods.sequential:ESC",
+    "dsc": "fot.methods.dsc:DSC",
+    "certaindex": "fot.methods.certaindex:CERTAINDEX",
+    "parallel-probe": "fot.methods.parallel_probe:PARALLEL_PROBE",
+    "slimsc": "fot.methods.slimsc:SLIMSC",
+    "deepconf": "fot.methods.confidence:DEEPCONF",
+    "cisc": "fot.methods.confidence:CISC",
     "decided": "fot.methods.decided:DECIDED",
     "bayes": "fot.methods.bayes:BAYES",
 }

@@ -71,6 +71,8 @@ class MethodResult:
     """pass@k by k, for the method `pass`."""
     differences: Floats
     """Per problem: correct here minus correct under self-consistency."""
+    notes: tuple[str, ...] = ()
+    """What a reader of these figures must know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class _Totals:
     bills: list[Bill]
     wins: float
     losses: float
+    notes: tuple[str, ...]
 
 
 class Study:
@@ -121,6 +124,7 @@ class Study:
             votes_mean=totals.votes,
             pass_at=self.pass_at() if spec.name == "pass" else {},
             differences=differences,
+            notes=totals.notes,
         )
 
     def rows(self, spec: Spec) -> Iterator[Row]:
@@ -153,9 +157,11 @@ class Study:
         correct = np.zeros(len(self.problems))
         sums = np.zeros((len(self.problems), len(Bill._fields)))
         undecided = votes = wins = losses = 0.0
+        notes: dict[str, None] = {}
         for draw in range(draws):
             batches = [sheet.run(spec, self.seed, draw) for sheet in self.sheets]
             judged = self._judge.judge(self._golds, [winner for batch in batches for winner in batch.winners])
+            notes |= dict.fromkeys(note for batch in batches for note in batch.notes)
             hits = np.array([judgement is Judgement.CORRECT for judgement in judged], float)
             correct += hits
             undecided += sum(judgement is Judgement.UNDECIDED for judgement in judged)
@@ -170,6 +176,7 @@ class Study:
             bills=[Bill(*row) for row in (sums / draws).tolist()],
             wins=wins / draws,
             losses=losses / draws,
+            notes=tuple(notes),
         )
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from fot.core.markers import density
 from fot.core.rollout import cut_chars, tokens_reaching
 from fot.pools.index import Index
 from fot.pools.read import Rows
+from fot.replay.recording import recorded_confidences, recorded_probe
 
 __all__ = ["IndexedRecording"]
 
@@ -26,6 +28,34 @@ class _Row(NamedTuple):
     commitment_answers: list[int]
 
 
+class Unread:
+    """What is read from the pool only when a policy asks for it, and then for all rollouts of the problem."""
+
+    def __init__(
+        self, read_texts: Callable[[], list[str]], read_extras: Callable[[], list[Mapping[str, object]]]
+    ) -> None:
+        self._read_texts = read_texts
+        self._read_extras = read_extras
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The texts."""
+        return self._read_texts()
+
+    @cached_property
+    def extras(self) -> list[Mapping[str, object]]:
+        """The rows' further fields."""
+        return self._read_extras()
+
+    def text(self, rollout: int) -> str:
+        """One rollout's text."""
+        return self.texts[rollout]
+
+    def fields(self, rollout: int) -> Mapping[str, object]:
+        """One rollout's further fields."""
+        return self.extras[rollout]
+
+
 @dataclass(frozen=True, slots=True)
 class IndexedPrefix:
     """The first `tokens` tokens of a rollout, by look-up."""
@@ -36,6 +66,7 @@ class IndexedPrefix:
     row: _Row
     answers: Sequence[str]
     read_text: Callable[[int], str]
+    read_extra: Callable[[int], Mapping[str, object]]
 
     @property
     def answer(self) -> str | None:
@@ -57,31 +88,39 @@ class IndexedPrefix:
 
     @property
     def confidences(self) -> Sequence[float]:
-        raise NotImplementedError  # a driver refuses policies that need them
+        return recorded_confidences(self.read_extra(self.rollout))[: self.tokens]
 
 
 class IndexedRecording:
     """The rollouts of one problem, in order."""
 
-    def __init__(self, rows: Sequence[_Row], answers: Sequence[str], read_texts: Callable[[], list[str]]) -> None:
+    def __init__(self, rows: Sequence[_Row], answers: Sequence[str], unread: Unread) -> None:
         self._rows = rows
         self._answers = answers
-        self._read_texts = read_texts
-        self._texts: list[str] | None = None
+        self._unread = unread
 
     @classmethod
     def of(
-        cls, index: Index, rows: Rows, markers: Sequence[int] | None, read_texts: Callable[[], list[str]]
+        cls,
+        index: Index,
+        rows: Rows,
+        markers: Sequence[int] | None,
+        read_texts: Callable[[], list[str]],
+        read_extras: Callable[[], list[Mapping[str, object]]],
     ) -> IndexedRecording:
         """These rows of a pool; `markers` are numbers of the index's kernel (None: all)."""
-        return cls([_row(index, int(row), markers) for row in rows], index.answers, read_texts)
+        unread = Unread(read_texts, read_extras)
+        return cls([_row(index, int(row), markers) for row in rows], index.answers, unread)
 
     def reordered(self, order: Sequence[int]) -> IndexedRecording:
         """The same rollouts read in another order: rollout i of the result is rollout `order[i]` of this."""
         return IndexedRecording(
             [self._rows[rollout] for rollout in order],
             self._answers,
-            lambda: [self._text(rollout) for rollout in order],
+            Unread(
+                lambda: [self._unread.texts[rollout] for rollout in order],
+                lambda: [self._unread.extras[rollout] for rollout in order],
+            ),
         )
 
     def __len__(self) -> int:
@@ -94,18 +133,16 @@ class IndexedRecording:
         row = self._rows[rollout]
         tokens = min(tokens, row.tokens)
         chars = cut_chars(tokens, row.chars, row.tokens, row.token_ends)
-        return IndexedPrefix(rollout, tokens, chars, row, self._answers, self._text)
+        return IndexedPrefix(rollout, tokens, chars, row, self._answers, self._unread.text, self._unread.fields)
+
+    def probe(self, rollout: int, tokens: int) -> tuple[str, int]:
+        return recorded_probe(self._unread.fields(rollout), tokens)
 
     def commitment_tokens(self, rollout: int) -> Sequence[int]:
         row = self._rows[rollout]
         return list(
             dict.fromkeys(tokens_reaching(end, row.chars, row.tokens, row.token_ends) for end in row.commitment_ends)
         )
-
-    def _text(self, rollout: int) -> str:
-        if self._texts is None:
-            self._texts = self._read_texts()
-        return self._texts[rollout]
 
 
 def _row(index: Index, row: int, markers: Sequence[int] | None) -> _Row:

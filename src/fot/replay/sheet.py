@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+import msgspec
 import numpy as np
 
 from fot.core.ledger import Bill, Charge, bill
@@ -13,22 +14,19 @@ from fot.core.markers import PAPER_KERNEL, Kernel
 from fot.core.policy import Need
 from fot.core.vote import Ballot, plurality
 from fot.errors import ConfigError
-from fot.methods import Context, Spec
+from fot.methods import Context, Recorded, Spec
 from fot.methods.funnel import FunnelPlan, problem_seed
 from fot.methods.sampling import SC
 from fot.pools.index import Index, index_of
-from fot.pools.read import Part, Pool
+from fot.pools.read import Part, Pool, Rows
 from fot.replay.fast import FATES, Board, Plan, Played, play
 from fot.replay.indexed import IndexedRecording
 from fot.replay.simulator import Outcome, simulate
 
 __all__ = ["Batch", "Sheet"]
 
-_UNRECORDED = {
-    Need.LOGPROBS: "token confidences",
-    Need.PROBES: "answers to probes",
-    Need.EMBEDDINGS: "embeddings",
-}
+_FIELDS = {Need.LOGPROBS: ("confidences", "token confidences"), Need.PROBES: ("probes", "answers to probes")}
+"""Needs that rows may answer: the field of the row, and what it holds."""
 _VECTORISED = ("density", "length", "random")
 
 
@@ -42,6 +40,8 @@ class Batch:
     """Votes cast in each problem."""
     outcome: Callable[[int], Outcome]
     """One problem's outcome, rollouts in order of `rollout_id`."""
+    notes: Sequence[str] = ()
+    """What a reader of the results must know."""
 
 
 class Sheet:
@@ -57,7 +57,7 @@ class Sheet:
 
     def run(self, spec: Spec, seed: int = 0, draw: int = 0) -> Batch:
         """Run one draw of a method on every problem."""
-        missing = [what for need, what in _UNRECORDED.items() if need in spec.needs]
+        missing = [what for need, (field, what) in _FIELDS.items() if need in spec.needs and not self._has(field)]
         if missing:
             raise ConfigError(
                 f"{spec.name} needs {' and '.join(missing)}, which this pool does not hold", "Leave the method out."
@@ -97,16 +97,48 @@ class Sheet:
 
     def simulate_plainly(self, spec: Spec, seed: int = 0, draw: int = 0) -> Batch:
         """Run one draw through the state machine itself, whether or not there is a faster path."""
+        contexts, notes = self._contexts(spec, seed, draw)
         outcomes = [
-            self._simulate_one(spec, recording, self.context(problem, seed, draw))
-            for problem, recording in enumerate(self._recorded(spec.kernel))
+            self._simulate_one(spec, recording, context)
+            for recording, context in zip(self._recorded(spec.kernel), contexts, strict=True)
         ]
         return Batch(
             winners=[outcome.verdict.answer for outcome in outcomes],
-            bills=[bill(outcome.charges) for outcome in outcomes],
+            bills=[bill(outcome.charges, outcome.probes) for outcome in outcomes],
             votes=[sum(outcome.verdict.votes.values()) for outcome in outcomes],
             outcome=outcomes.__getitem__,
+            notes=notes,
         )
+
+    def _contexts(self, spec: Spec, seed: int, draw: int) -> tuple[list[Context], Sequence[str]]:
+        """A context for each problem, and what preparing them brought to light."""
+        contexts = [self.context(at, seed, draw) for at in range(len(self.parts))]
+        if Need.DATASET not in spec.needs:
+            return contexts, ()
+        prepared = spec.prepare([self._as_recorded(spec, at, context) for at, context in enumerate(contexts)])
+        if prepared is None:
+            return contexts, ()
+        briefed = zip(contexts, prepared.briefs, strict=True)
+        return [replace(context, brief=brief) for context, brief in briefed], prepared.notes
+
+    def _as_recorded(self, spec: Spec, problem: int, context: Context) -> Recorded:
+        order = spec.order(context) or range(context.k)
+        recording = self._recorded(spec.kernel)[problem]
+        difficulty = self._extras(self.parts[problem].rows[:1])[0].get("difficulty")
+        return Recorded(
+            context=context,
+            answers=[self.finals[problem][rollout] for rollout in order],
+            tokens=[recording.tokens(rollout) for rollout in order],
+            difficulty=float(difficulty) if isinstance(difficulty, int | float) else None,
+        )
+
+    def _extras(self, rows: Rows) -> list[Mapping[str, object]]:
+        fields = self.pool.column("extra", rows).to_pylist()
+        return [msgspec.json.decode(text) if text else {} for text in fields]
+
+    def _has(self, field: str) -> bool:
+        """Do the first rows have this field?"""
+        return bool(self.parts) and all(field in extra for extra in self._extras(self.parts[0].rows))
 
     def _simulate_one(self, spec: Spec, recording: IndexedRecording, context: Context) -> Outcome:
         follow = Need.COMMITMENTS in spec.needs
@@ -119,6 +151,7 @@ class Sheet:
             verdict=outcome.verdict,
             charges=tuple(outcome.charges[at] for at in back),
             fates=tuple(outcome.fates[at] for at in back),
+            probes=outcome.probes,
         )
 
     def _index(self, kernel: Kernel) -> Index:
@@ -137,7 +170,9 @@ class Sheet:
         if key not in self._recordings:
             index = self._index(within)
             self._recordings[key] = [
-                IndexedRecording.of(index, part.rows, markers, partial(self.pool.texts, part.rows))
+                IndexedRecording.of(
+                    index, part.rows, markers, partial(self.pool.texts, part.rows), partial(self._extras, part.rows)
+                )
                 for part in self.parts
             ]
         return self._recordings[key]

@@ -23,7 +23,6 @@ from fot.core.policy import (
     Watch,
 )
 from fot.core.vote import Verdict, plurality
-from fot.errors import ConfigError
 
 __all__ = ["Outcome", "Recording", "simulate"]
 
@@ -45,6 +44,10 @@ class Recording(Protocol):
         """Rising token counts at which the answer that its prefix commits to changes."""
         ...
 
+    def probe(self, rollout: int, tokens: int) -> tuple[str, int]:
+        """What a probe at `tokens` tokens answered, and what that cost; `ConfigError` where none was recorded."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -53,7 +56,13 @@ class Outcome:
     verdict: Verdict
     charges: tuple[Charge, ...]
     fates: tuple[Fate, ...]
-    probe_tokens: int = 0
+    probes: tuple[Charge, ...] = ()
+    """Each probe's tokens, with the position in its rollout as `start`."""
+
+    @property
+    def probe_tokens(self) -> int:
+        """Tokens spent on probes."""
+        return sum(probe.tokens for probe in self.probes)
 
     @property
     def stops(self) -> tuple[int, ...]:
@@ -74,6 +83,8 @@ class _Run:
         self._queue: list[tuple[int, int, int]] = []  # (time, rollout, event), the order of the protocol
         self._starts: list[int] = []
         self._stops: dict[int, tuple[int, Fate]] = {}
+        self._answers: dict[int, list[str]] = {}  # of probes that are still to be told
+        self._probes: list[Charge] = []
         self._clock = 0
         self._concluded = False
 
@@ -89,6 +100,7 @@ class _Run:
             verdict=plurality(self._policy.ballots()),
             charges=tuple(charge for charge, _ in settled),
             fates=tuple(fate for _, fate in settled),
+            probes=tuple(self._probes),
         )
 
     def _deliver(self, rollout: int, event: Event) -> None:
@@ -97,7 +109,8 @@ class _Run:
         elif rollout in self._stops:
             return
         prefix = self._recording.prefix(rollout, self._clock - self._starts[rollout])
-        self._apply(self._policy.observe(Observation(event, self._clock, prefix)))
+        probe = self._answers[rollout].pop(0) if event is Event.PROBED else None
+        self._apply(self._policy.observe(Observation(event, self._clock, prefix, probe)))
 
     def _apply(self, actions: Iterable[Action]) -> None:
         for action in actions:
@@ -112,8 +125,8 @@ class _Run:
                     self._stop(rollout, Fate.PRUNED)
                 case Conclude():
                     self._concluded = True
-                case Probe():
-                    raise ConfigError("recorded rollouts cannot be probed", "Use a method that needs no probes.")
+                case Probe(rollout, _):
+                    self._probe(rollout)
 
     def _launch(self, count: int) -> None:
         for rollout in range(len(self._starts), min(len(self._starts) + count, len(self._recording))):
@@ -128,6 +141,13 @@ class _Run:
         if tokens < self._recording.tokens(rollout):
             time = max(self._clock, self._starts[rollout] + tokens)
             heapq.heappush(self._queue, (time, rollout, Event.REACHED.value))
+
+    def _probe(self, rollout: int) -> None:
+        position = self._clock - self._starts[rollout]
+        answer, cost = self._recording.probe(rollout, position)
+        self._answers.setdefault(rollout, []).append(answer)
+        self._probes.append(Charge(cost, position))
+        heapq.heappush(self._queue, (self._clock, rollout, Event.PROBED.value))
 
     def _stop(self, rollout: int, fate: Fate) -> None:
         """A rollout that ended before keeps its length as the bill; only its fate is new."""
