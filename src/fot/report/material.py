@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -110,6 +110,21 @@ class Material:
         return np.concatenate(
             [read(index, np.concatenate([part.rows for part in sheet.parts])) for index, sheet in pairs]
         )
+
+    def texts(self) -> Iterator[tuple[int, str]]:
+        """Every rollout's number and text, one row group of a pool in memory at a time."""
+        first = 0
+        for sheet in self.sheets:
+            rows = np.concatenate([part.rows for part in sheet.parts])
+            for group in range(sheet.pool.row_groups):
+                low, high = sheet.pool.group_starts[group : group + 2]
+                own = np.flatnonzero((rows >= low) & (rows < high)).tolist()
+                if not own:
+                    continue
+                column = sheet.pool.group(group, "text")
+                for at in own:
+                    yield first + at, column[int(rows[at] - low)].as_py()
+            first += len(rows)
 
     @cached_property
     def sizes(self) -> Ints:

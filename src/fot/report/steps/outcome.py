@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -319,8 +319,8 @@ def pareto(material: Material) -> Exhibit:
     smaller = min(BUDGETS, key=lambda size: abs(size - equal))
     rival = material.result("sc" if smaller >= k else f"first-n:n={smaller}")
     sentence = (
-        f"The funnel spends {percent(spent)} of the attention of sc@{k}, as much as {equal:.1f} whole rollouts would, and "
-        f"is right on {percent(fot.accuracy)} of the problems; a vote of {min(smaller, k)} rollouts is right on "
+        f"The funnel spends {percent(spent)} of the attention of sc@{k}, as much as {equal:.1f} whole rollouts would, "
+        f"and is right on {percent(fot.accuracy)} of the problems; a vote of {min(smaller, k)} rollouts is right on "
         f"{percent(rival.accuracy)}."
     )
     figure = Figure("pareto", "Accuracy and attention spent. The line is self-consistency with fewer rollouts.",
@@ -349,8 +349,14 @@ def _draw_pareto(canvas: Canvas, rows: list[tuple[Value, ...]]) -> None:
             name, (x, y), xytext=(0, -9), textcoords="offset points", ha="center", fontsize=7, color=drawing.MUTED
         )
     for at, row in enumerate(row for row in rows if row[0] == "method"):
-        axes.plot(number(row[2]), number(row[3]), drawing.MARKS[at + 1], color=drawing.SERIES[at % len(drawing.SERIES)],
-                  ms=9 if row[1] == "fot" else 6.5, label=str(row[1]), ls="none", mec=drawing.PAPER, mew=0.6)  # fmt: skip
+        look = {
+            "marker": drawing.MARKS[(at + 1) % 8],
+            "color": drawing.SERIES[at % 8],
+            "mec": drawing.PAPER,
+            "mew": 0.6,
+        }
+        size = 9 if row[1] == "fot" else 6.5
+        axes.plot(number(row[2]), number(row[3]), ls="none", ms=size, label=str(row[1]), **look)
     drawing.percent_axis(axes.xaxis)
     drawing.percent_axis(axes.yaxis)
     axes.margins(y=0.15)

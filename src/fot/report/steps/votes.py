@@ -1,0 +1,353 @@
+"""The vote: when narrowing changes it, who loses votes, and what early voting keeps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+from zlib import compress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fot.core.policy import Fate
+from fot.grading.base import Judgement
+from fot.report import drawing
+from fot.report.exhibit import Exhibit, Figure, NotHere
+from fot.report.material import Material
+from fot.report.table import Column, Table, Value, number
+from fot.report.words import count, joined, percent, signed
+from fot.stats.paired import mcnemar
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+__all__ = ["concentration", "discordant", "early_voting", "no_answer", "typology"]
+
+Bools = NDArray[np.bool_]
+SHARES = (("under 25%", 0.0, 0.25), ("25 to 50%", 0.25, 0.5), ("over 50%", 0.5, 1.01))
+
+
+def concentration(material: Material) -> Exhibit:
+    """How often the funnel changes the answer, by how concentrated the vote of self-consistency is."""
+    pairs = list(zip(material.rows("sc"), material.rows("fot"), strict=True))
+    rows: list[tuple[Value, ...]] = []
+    for name, low, high in SHARES:
+        own = [(a, b) for a, b in pairs if a.outcome.verdict.votes and low < _share(a.outcome.verdict.votes) <= high]
+        if not own:
+            rows.append((name, 0, None, None, None))
+            continue
+        kinds = float(np.mean([len(a.outcome.verdict.votes) for a, _ in own]))
+        changed = float(np.mean([a.outcome.verdict.answer != b.outcome.verdict.answer for a, b in own]))
+        net = sum((b.judgement is Judgement.CORRECT) - (a.judgement is Judgement.CORRECT) for a, b in own)
+        rows.append((name, len(own), kinds, changed, net))
+    columns = (
+        Column("share", "votes of the leading answer"),
+        Column("problems", "problems", "count"),
+        Column("answers", "different answers", "number1"),
+        Column("changed", "answer changed by fot", "share"),
+        Column("net", "fot − sc, problems", "signed"),  # noqa: RUF001
+    )
+    voteless = len(pairs) - sum(int(number(row[1])) for row in rows)
+    clear = rows[-1]
+    rest = [
+        f"{percent(number(row[3]))} where it has {row[0]} (net {signed(number(row[4]))})" for row in rows[:-1] if row[1]
+    ]
+    changes = f"the funnel changes {percent(number(clear[3]))} of the answers"
+    sentence = f"Where one answer has more than half of the votes {changes}" if clear[1] else "No vote has a majority"
+    sentence += f"; {joined(rest)}." if rest else "."
+
+    def draw(canvas: Canvas) -> None:
+        at = np.arange(len(rows))
+        names = [f"{row[0]}\n({number(row[1]):.0f})" for row in rows]
+        left = drawing.panel(canvas, 1, 2, 1, x="votes of the leading answer (problems)", title="answers changed")
+        heights = [number(row[3]) if row[1] else 0.0 for row in rows]
+        left.bar(at, heights, 0.6, color=drawing.SERIES[0])
+        drawing.bar_labels(left, list(at), heights, [percent(height) for height in heights])
+        drawing.percent_axis(left.yaxis)
+        right = drawing.panel(canvas, 1, 2, 2, x="votes of the leading answer (problems)", title="problems gained")
+        gains = [number(row[4]) if row[1] else 0.0 for row in rows]
+        right.bar(at, gains, 0.6, color=drawing.SERIES[1], hatch="////", edgecolor=drawing.PAPER)
+        drawing.bar_labels(right, list(at), gains, [f"{gain:+.0f}" for gain in gains])
+        right.axhline(0, color=drawing.MUTED, lw=0.7)
+        for axes in (left, right):
+            axes.set_xticks(at, names)
+            axes.margins(y=0.18)
+
+    notes = (f"{count(voteless, 'problem')} without any vote left out.",) if voteless else ()
+    figure = Figure(
+        "concentration", "How often the funnel changes the vote, by how concentrated the vote is.", draw, 7, 2.9
+    )
+    return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), figures=(figure,), notes=notes)
+
+
+def _share(votes: object) -> float:
+    counts = list(votes.values())  # type: ignore[attr-defined]
+    return float(max(counts) / sum(counts))
+
+
+def discordant(material: Material) -> Exhibit:
+    """Problems on which the funnel and self-consistency are not both right or both wrong."""
+    material.rollouts  # noqa: B018
+    base, ours = material.baseline > 0.5, material.hits("fot") > 0.5
+    rows: list[tuple[Value, ...]] = []
+    for model in material.models:
+        mine = material.where(model)
+        both, neither = int((base & ours & mine).sum()), int((~base & ~ours & mine).sum())
+        won, lost = int((~base & ours & mine).sum()), int((base & ~ours & mine).sum())
+        hard = material.pass_rate[base & ~ours & mine]
+        easy = material.pass_rate[~base & ours & mine]
+        rows.append(
+            (
+                model,
+                both,
+                neither,
+                won,
+                lost,
+                mcnemar(won, lost),
+                *(float(p.mean()) if len(p) else None for p in (easy, hard)),
+            )
+        )
+    columns = (
+        Column("model", "model"),
+        Column("both", "both right", "count"),
+        Column("neither", "both wrong", "count"),
+        Column("won", "fot alone right", "count"),
+        Column("lost", "sc alone right", "count"),
+        Column("p", "McNemar p", "p"),
+        Column("pass_won", "pass@1 where won", "share"),
+        Column("pass_lost", "pass@1 where lost", "share"),
+    )
+    cases = _cases(material)
+    won, lost = (sum(int(number(row[at])) for row in rows) for at in (3, 4))
+    same = len(material.problems) - won - lost
+    sentence = (
+        f"Both are right, or both wrong, on {same} of {len(material.problems)} problems; the funnel alone is right on "
+        f"{won}, self-consistency alone on {lost}."
+    )
+
+    def draw(canvas: Canvas) -> None:
+        axes = drawing.panel(canvas, x="problems")
+        at = np.arange(len(rows))
+        axes.barh(at, [number(row[3]) for row in rows], 0.55, color=drawing.SERIES[0], label="fot alone right")
+        axes.barh(at, [-number(row[4]) for row in rows], 0.55, color=drawing.SERIES[1], hatch="////",
+                  edgecolor=drawing.PAPER, label="sc alone right")  # fmt: skip
+        axes.axvline(0, color=drawing.MUTED, lw=0.7)
+        axes.set_yticks(at, [str(row[0]) for row in rows])
+        axes.grid(visible=True, axis="x")
+        axes.grid(visible=False, axis="y")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{abs(value):.0f}")
+        drawing.legend(canvas, 2, "outside upper center")
+
+    height = 1.3 + 0.35 * len(rows)
+    return Exhibit(
+        sentence=sentence,
+        table=Table(columns, tuple(rows)),
+        more=(("cases", cases),) if cases.rows else (),
+        figures=(Figure("discordant", "Problems that only one of the two gets right, by model.", draw, 7, height),),
+    )
+
+
+def _cases(material: Material) -> Table:
+    """The problems that one of the two gets right alone, those that the funnel wins first."""
+    cases: dict[str, list[tuple[Value, ...]]] = {"won": [], "lost": []}
+    for problem, a, b in zip(material.problems, material.rows("sc"), material.rows("fot"), strict=True):
+        if (a.judgement is Judgement.CORRECT) != (b.judgement is Judgement.CORRECT):
+            kind = "won" if b.judgement is Judgement.CORRECT else "lost"
+            answers = (a.outcome.verdict.answer, b.outcome.verdict.answer, problem.gold)
+            cases[kind].append((kind, problem.model, problem.benchmark, problem.problem_id, *answers))
+    columns = (
+        Column("kind", "kind"),
+        Column("model", "model"),
+        Column("benchmark", "benchmark"),
+        Column("problem_id", "problem"),
+        Column("sc", "sc says"),
+        Column("fot", "fot says"),
+        Column("gold", "reference"),
+    )
+    return Table(columns, (*cases["won"], *cases["lost"]))
+
+
+REPETITIVE = 0.25
+_TAIL = 6_000
+
+
+def repetitive(material: Material) -> Bools:
+    """Rollouts whose last 6,000 characters compress to less than a quarter (zlib, level 6): text that goes in circles."""
+    shares = np.ones(int(material.sizes.sum()))
+    for at, text in material.texts():
+        tail = text[-_TAIL:].encode("utf-8", "surrogatepass")
+        if len(tail) >= _TAIL // 2:
+            shares[at] = len(compress(tail, 6)) / len(tail)
+    return np.asarray(shares < REPETITIVE)
+
+
+def typology(material: Material) -> Exhibit:
+    """Attention and votes by kind of rollout, under self-consistency and under the funnel."""
+    rollouts = material.rollouts
+    circling = repetitive(material)
+    wrong = rollouts.answered & ~rollouts.correct
+    kinds = {
+        "correct": rollouts.correct,
+        "wrong": wrong & ~circling,
+        "repetitive and wrong": wrong & circling,
+        "no answer": ~rollouts.answered,
+    }
+    full, spent = rollouts.tokens.astype(float) ** 2, material.stops("fot").astype(float) ** 2
+    votes = rollouts.answered
+    kept = votes & np.array([fate in (Fate.BANKED, Fate.FINISHED) for fate in material.fates("fot")])
+    total = full.sum()
+    rows: list[tuple[Value, ...]] = []
+    for name, which in kinds.items():
+        rows.append(
+            (
+                name,
+                int(which.sum()),
+                float(full[which].sum() / total),
+                float(spent[which].sum() / total),
+                float((votes & which).sum() / votes.sum()) if votes.any() else None,
+                float((kept & which).sum() / votes.sum()) if votes.any() else None,
+            )
+        )
+    columns = (
+        Column("kind", "rollouts"),
+        Column("n", "number", "count"),
+        Column("sc_attention", "attention under sc", "share"),
+        Column("fot_attention", "attention under fot", "share"),
+        Column("sc_votes", "votes under sc", "share"),
+        Column("fot_votes", "votes under fot", "share"),
+    )
+    waste = [sum(number(row[at]) for row in rows[2:]) for at in (2, 3)]
+    left = float(kept.sum() / votes.sum()) if votes.any() else 0.0
+    right = float((kept & rollouts.correct).sum() / max(int(rollouts.correct.sum()), 1))
+    sentence = (
+        f"Repetitive wrong rollouts and those without an answer take {percent(waste[0])} of self-consistency's "
+        f"attention, of which the funnel leaves {percent(waste[1])}. {percent(left)} of the ballot is still cast; correct "
+        f"rollouts keep {percent(right)} of their votes."
+    )
+
+    def draw(canvas: Canvas) -> None:
+        for place, (title, columns_) in enumerate({"attention": (2, 3), "votes cast": (4, 5)}.items()):
+            axes = drawing.panel(canvas, 1, 2, place + 1, title=f"{title}, share of sc's")
+            base = np.zeros(2)
+            for at, row in enumerate(rows):
+                parts = np.array([number(row[column]) for column in columns_])
+                axes.bar([0, 1], parts, 0.6, bottom=base, color=drawing.SERIES[at], hatch=drawing.HATCHES[at],
+                         edgecolor=drawing.PAPER, label=str(row[0]) if not place else None)  # fmt: skip
+                base += parts
+            drawing.bar_labels(axes, [0, 1], list(base), [percent(one) for one in base])
+            axes.set_xticks([0, 1], ["sc", "fot"])
+            axes.set_ylim(0, 1.1)
+            drawing.percent_axis(axes.yaxis)
+        drawing.legend(canvas, 4, "outside lower center")
+
+    figure = Figure(
+        "typology", "Where attention goes and who votes, under self-consistency and under the funnel.", draw, 7, 3.3
+    )
+    note = "Repetitive: the last 6,000 characters compress to less than a quarter (zlib, level 6)."
+    return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), figures=(figure,), notes=(note,))
+
+
+def checkpoints() -> tuple[int, ...]:
+    """The funnel's, as it runs here."""
+    return (6_000, 10_000, 14_000)
+
+
+def no_answer(material: Material) -> Exhibit:
+    """Rollouts that would never answer: how many are left after each checkpoint."""
+    rollouts = material.rollouts
+    silent = ~rollouts.answered
+    if silent.sum() < 5:
+        many = f"{int(silent.sum()) or 'none'} of the {len(silent):,} rollouts"
+        raise NotHere(f"{many} never answer: there is no tail to remove")
+    stops, fates = material.stops("fot"), material.fates("fot")
+    pruned = np.array([fate is Fate.PRUNED for fate in fates])
+    rows: list[tuple[Value, ...]] = []
+    for cell in material.cells:
+        mine = silent & cell.which[rollouts.problem]
+        problems = int(cell.which.sum())
+        left = [float((mine & ~(pruned & (stops <= mark))).sum() / problems) for mark in _marks(stops, pruned)]
+        start = float(mine.sum() / problems)
+        end = float((mine & ~pruned).sum() / problems)
+        rows.append((cell.model, cell.benchmark, start, *left, end, 1 - end / start if start else None))
+    marks = _marks(stops, pruned)
+    columns = (
+        Column("model", "model"),
+        Column("benchmark", "benchmark"),
+        Column("start", "at the start", "number"),
+        *(Column(f"at_{mark}", f"after {mark:,}", "number") for mark in marks),
+        Column("end", "in the end", "number"),
+        Column("removed", "removed", "share"),
+    )
+    gone = float((silent & pruned).sum() / silent.sum())
+    sentence = (
+        f"Of {int(silent.sum()):,} rollouts that never answer the funnel prunes {percent(gone)} before they end; of "
+        f"all the others it prunes {percent(float((~silent & pruned).sum() / max(int((~silent).sum()), 1)))}."
+    )
+    return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), notes=("Means per problem.",))
+
+
+def _marks(stops: NDArray[np.int64], pruned: Bools) -> list[int]:
+    """Checkpoints at which anything was pruned: charges of pruned rollouts that are a checkpoint."""
+    seen = Counter(stops[pruned].tolist())
+    return [mark for mark in checkpoints() if seen[mark]]
+
+
+def early_voting(material: Material) -> Exhibit:
+    """How much of the ballot the bank holds, and how often a right answer is in it."""
+    material.rollouts  # noqa: B018
+    rows_ = material.rows("fot")
+    banked = np.array([sum(fate is Fate.BANKED for fate in row.outcome.fates) for row in rows_])
+    survivors = np.array([sum(fate is Fate.FINISHED for fate in row.outcome.fates) for row in rows_])
+    votes = np.array([sum(row.outcome.verdict.votes.values()) for row in rows_])
+    correct = material.rollouts.correct
+    kept = np.array([fate is Fate.BANKED for fate in material.fates("fot")])
+    right = np.bincount(material.rollouts.problem, kept & correct, len(rows_)) > 0
+    base, ours = material.baseline > 0.5, material.hits("fot") > 0.5
+    groups = {"all": np.ones(len(rows_), np.bool_), "fot alone right": ours & ~base, "sc alone right": base & ~ours}
+    groups |= {model: material.where(model) for model in material.models} if len(material.models) > 1 else {}
+    rows: list[tuple[Value, ...]] = []
+    for name, which in groups.items():
+        n = int(which.sum())
+        means = [float(values[which].mean()) if n else None for values in (banked, survivors, votes, right)]
+        rows.append((name, n, *means))
+    columns = (
+        Column("group", "problems"),
+        Column("n", "number", "count"),
+        Column("banked", "banked", "number1"),
+        Column("survivors", "survivors", "number1"),
+        Column("votes", "votes", "number1"),
+        Column("right", "a right answer in the bank", "share"),
+    )
+    first = rows[0]
+    sentence = (
+        f"On average {number(first[2]):.1f} of {float(material.sizes.mean()):.1f} rollouts are banked, "
+        f"{number(first[3]):.1f} run to their end and {number(first[4]):.1f} vote; on {percent(number(first[5]))} of "
+        "the problems a right answer is in the bank."
+    )
+
+    def draw(canvas: Canvas) -> None:
+        left = drawing.panel(canvas, 1, 2, 1, x="banked rollouts", y="problems")
+        left.hist(banked, bins=(np.arange(int(material.sizes.max()) + 2) - 0.5).tolist(), color=drawing.SERIES[0],
+                  edgecolor=drawing.PAPER)  # fmt: skip
+        axes = drawing.panel(canvas, 1, 2, 2, x="share of the problem's rollouts")
+        names = material.models
+        at = np.arange(len(names))
+        base_ = np.zeros(len(names))
+        for number_, (label, values) in enumerate({"banked": banked, "survivors": survivors}.items()):
+            shares = np.array([float((values / material.sizes)[material.where(name)].mean()) for name in names])
+            axes.barh(at, shares, 0.55, left=base_, color=drawing.SERIES[number_], hatch=drawing.HATCHES[number_],
+                      edgecolor=drawing.PAPER, label=label)  # fmt: skip
+            base_ += shares
+        axes.set_yticks(at, names, fontsize=7)
+        axes.set_xlim(0, 1)
+        drawing.percent_axis(axes.xaxis)
+        drawing.legend(canvas, 2, "outside upper right")
+
+    figure = Figure(
+        "early-voting",
+        "Left: banked rollouts of each problem. Right: what becomes of rollouts that vote.",
+        draw,
+        7,
+        2.8,
+    )
+    return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), figures=(figure,))
