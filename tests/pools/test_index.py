@@ -99,9 +99,10 @@ def test_index_is_what_the_definitions_say(
 @given(text=texts, detector=st.sampled_from(sorted(scan._BEGINNINGS)), prompt=st.sampled_from([None, PROMPT]))
 @settings(max_examples=600)
 def test_a_detector_does_nothing_before_its_beginning(text: str, detector: str, prompt: str | None) -> None:
-    found = [text.find(beginning) for beginning in scan._BEGINNINGS[detector]]
-    start = min((at for at in found if at >= 0), default=len(text))
-    later = [(start + end, answer) for end, answer in commitments(text[start:], detector, prompt)]
+    start = text.find(scan._BEGINNINGS[detector])
+    start = start if start >= 0 else len(text)
+    echoes = None if "</think>" in text[:start] else prompt
+    later = [(start + end, answer) for end, answer in commitments(text[start:], detector, echoes)]
     assert commitments(text, detector, prompt) == later
 
 

@@ -48,10 +48,6 @@ class Texts:
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
-    def whole(self) -> Iterator[tuple[int, int]]:
-        """Each text with the byte at which it starts."""
-        yield from enumerate(self.bounds[:-1].tolist())
-
     def decoded(self, start: int, end: int) -> str:
         """The characters between two byte positions."""
         return str(self._view[start:end], "utf-8")

@@ -25,13 +25,11 @@ __all__ = ["Commitments", "Markers", "Scanned", "scan"]
 
 Ints = NDArray[np.int64]
 
-# Before the first of these a detector does nothing: it may begin to read there. A detector that is not named here is
-# given whole texts. (`boxed` listens to the end of the reasoning as well: echoes of the prompt end there.)
-_BEGINNINGS = {
-    "boxed": ("\\boxed{", "</think>"),
-    "choice": ("</think>",),
-    "code": ("</think>",),
-}
+_REASONING_END = "</think>"
+
+# Before the first of these a detector finds nothing, and remembers only whether the reasoning has ended (from where on
+# an echo of the prompt is an answer): it may begin to read there. A detector not named here is given whole texts.
+_BEGINNINGS = {"boxed": "\\boxed{", "choice": _REASONING_END, "code": _REASONING_END}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,41 +108,38 @@ def _scan_group(
     pool: Pool, group: int, markers: tuple[str, ...], detector: str | None, prompts: Sequence[str | None]
 ) -> _Found:
     texts = Texts(pool.group(group, "text"))
-    beginnings = _BEGINNINGS.get(detector, ()) if detector else ()
-    matches = texts.find(tuple(dict.fromkeys((*markers, *beginnings))))
+    beginning = _BEGINNINGS.get(detector) if detector else None
+    strings = tuple(dict.fromkeys((*markers, *((beginning, _REASONING_END) if beginning else ()))))
+    matches = texts.find(strings)
     steps: list[_Step] = []
     if detector:
-        starts = _starts(texts, matches, markers, beginnings) if beginnings else texts.whole()
-        steps = list(_steps(texts, starts, detector, prompts, pool.group_starts[group]))
+        starts, ended = texts.bounds[:-1], texts.bounds[1:]
+        if beginning:
+            starts = _first(texts, matches, strings.index(beginning))
+            ended = _first(texts, matches, strings.index(_REASONING_END))
+        steps = list(_steps(texts, starts, ended, detector, prompts, pool.group_starts[group]))
     ours = matches.which < len(markers)
     return _Found(matches.end_chars[ours], matches.which[ours], steps)
 
 
-def _starts(
-    texts: Texts, matches: Matches, markers: tuple[str, ...], beginnings: tuple[str, ...]
-) -> Iterator[tuple[int, int]]:
-    """Each text in which a beginning stands, with the byte of the first."""
-    names = tuple(dict.fromkeys((*markers, *beginnings)))
-    wanted = np.isin(matches.which, [names.index(beginning) for beginning in beginnings])
-    at = np.sort(matches.start_bytes[wanted])
-    which, first = np.unique(np.searchsorted(texts.bounds, at, side="right") - 1, return_index=True)
-    yield from zip(which.tolist(), at[first].tolist(), strict=True)
+def _first(texts: Texts, matches: Matches, string: int) -> Ints:
+    """For each text the byte at which a string first starts; where it does not, the end of the text."""
+    at = matches.start_bytes[matches.which == string]
+    following: Ints = np.concatenate([at, texts.bounds[-1:]])[np.searchsorted(at, texts.bounds[:-1])]
+    return np.minimum(following, texts.bounds[1:])
 
 
 def _steps(
-    texts: Texts,
-    starts: Iterator[tuple[int, int]],
-    detector: str,
-    prompts: Sequence[str | None],
-    first_row: int,
+    texts: Texts, starts: Ints, ended: Ints, detector: str, prompts: Sequence[str | None], first_row: int
 ) -> Iterator[_Step]:
-    where = list(starts)
-    before = texts.chars(np.array([start for _, start in where], np.int64)).tolist()
-    for (which, start), chars in zip(where, before, strict=True):
-        text = texts.decoded(start, int(texts.bounds[which + 1]))
+    """The commitments of each text, read from its place in `starts`; its reasoning ends at its place in `ended`."""
+    where = np.flatnonzero(starts < texts.bounds[1:])
+    places = (where, starts[where], texts.bounds[where + 1], texts.chars(starts[where]), ended[where] < starts[where])
+    for which, start, end, chars, has_ended in zip(*(place.tolist() for place in places), strict=True):
         row = first_row + which
-        for end, answer in commitments(text, detector, prompts[row]):
-            yield _Step(row, chars + end, answer)
+        prompt = None if has_ended else prompts[row]
+        for step in commitments(texts.decoded(start, end), detector, prompt):
+            yield _Step(row, chars + step.end, step.answer)
 
 
 def _joined_markers(found: Sequence[_Found], bases: Ints) -> Markers:
