@@ -12,11 +12,13 @@ import json
 import os
 import selectors
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -134,26 +136,41 @@ def _bubblewrap(limits: Limits) -> list[str]:
 
 
 def _converse(run: Run, sandbox: list[str], runner: str, scratch: str | None = None) -> Iterator[Reply]:
-    closing = ["--remount-ro", "/"] if sandbox else []
-    command = [*sandbox, *closing, sys.executable, "-I", "-B", runner]
-    with tempfile.TemporaryFile() as job:
+    told, telling = os.pipe()
+    closing = ["--remount-ro", "/", "--info-fd", str(telling)] if sandbox else []
+    with tempfile.TemporaryFile() as job, os.fdopen(told, "rb") as info:
         job.write(json.dumps(_job(run, is_alone=bool(sandbox))).encode())
         job.seek(0)
-        process = subprocess.Popen(  # noqa: S603 - our own runner, in the sandbox
-            command,
-            stdin=job,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=scratch,
-            start_new_session=True,
-        )
-    try:
-        yield from _replies(process, run)
-    finally:
-        process.kill()  # the sandbox dies with it
-        if process.stdout:
-            process.stdout.close()
-        process.wait()
+        try:
+            process = subprocess.Popen(  # noqa: S603 - our own runner, in the sandbox
+                [*sandbox, *closing, sys.executable, "-I", "-B", runner],
+                stdin=job,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=scratch,
+                start_new_session=True,
+                pass_fds=[telling],
+            )
+        finally:
+            os.close(telling)
+        try:
+            first = json.loads(info.read() or "{}").get("child-pid") if sandbox else None
+            yield from _replies(process, run)
+        finally:
+            _end(process, first)
+
+
+def _end(process: subprocess.Popen[bytes], first: int | None) -> None:
+    """Return when nothing of the sandbox runs any more: its first process dies after all others in there."""
+    if process.stdout:
+        process.stdout.close()
+    if first is not None and process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.kill(first, signal.SIGKILL)  # not another's by now: its parent has not been waited for
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_PROBE_S)
+    process.kill()
+    process.wait()
 
 
 def _job(run: Run, *, is_alone: bool) -> dict[str, Any]:
