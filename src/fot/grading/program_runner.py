@@ -233,14 +233,14 @@ def confine(job: dict[str, Any]) -> None:
         hard = resource.getrlimit(kind)[1]
         bound = int(value) if hard == resource.RLIM_INFINITY else min(int(value), hard)
         resource.setrlimit(kind, (bound, bound))
+    import ctypes  # now: another user may not be allowed to read it
+
     if os.geteuid() == 0:
         os.setgroups([])
         os.setgid(job["user"])
         os.setuid(job["user"])
     if not job["is_alone"]:
         # With no process namespace to end, at least this process ends with the runner.
-        import ctypes
-
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
 
 
