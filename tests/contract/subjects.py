@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
 
 from fot.core.rollout import Rollout
-from fot.engines.base import Chunk, Engine, Request
+from fot.engines import connect
+from fot.engines.base import Chunk, Engine, Request, Sampling
 from fot.engines.dialects import Dialect
+from fot.engines.embedded import Embedded
 from fot.engines.llamacpp import LlamaCpp
 from fot.engines.openai import OpenAICompatible
 from fot.engines.scripted import Pace, Scripted
@@ -16,6 +23,7 @@ from fot.engines.scripted_server import ScriptedServer
 from fot.engines.sglang import Sglang
 from fot.engines.tape import TAG
 from fot.engines.vllm import Vllm
+from fot.reasoner import model_path
 
 PROBLEM = "How many legs do three spiders have?"
 ENGINES: dict[Dialect, type[OpenAICompatible]] = {
@@ -121,6 +129,50 @@ def over_http(dialect: Dialect, *, as_chat: bool, is_split: bool = False, **opti
     return make
 
 
+IGNORE_EOS = Sampling(extra={"ignore_eos": True})
+"""Real models stop when they like; a rollout that a test stops must still be underway."""
+
+
+def weights() -> str:
+    """Some small model: the one in FOT_TEST_GGUF, else the reasoner in the box."""
+    path = os.environ.get("FOT_TEST_GGUF") or str(model_path())
+    if not Path(path).exists():
+        pytest.skip(f"no model at {path}")
+    return path
+
+
+def embedded() -> Make:
+    @asynccontextmanager
+    async def make() -> AsyncIterator[Subject]:
+        pytest.importorskip("xllamacpp")
+        engine = Embedded(weights(), parallel=8, context=1024, threads=1)
+        yield Subject(engine, ask={"sampling": IGNORE_EOS})
+        await engine.close()
+
+    return make
+
+
+def llama_server() -> Make:
+    """A llama.cpp server on loopback, started for the test."""
+
+    @asynccontextmanager
+    async def make() -> AsyncIterator[Subject]:
+        xllamacpp = pytest.importorskip("xllamacpp")
+        params = xllamacpp.CommonParams()
+        params.model.path = weights()
+        params.n_parallel, params.n_ctx, params.kv_unified = 8, 8 * 1024, False
+        params.warmup, params.verbosity = False, -1
+        params.endpoint_slots = params.endpoint_metrics = True
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+        server = await asyncio.to_thread(xllamacpp.Server, params)
+        engine = await connect(server.listening_address)
+        assert engine.name == "llamacpp"
+        yield Subject(engine, ask={"sampling": IGNORE_EOS})
+        await engine.close()
+
+    return make
+
+
 SUBJECTS: dict[str, Make] = {
     "scripted": scripted(),
     "scripted-split": scripted(is_split=True),
@@ -137,4 +189,6 @@ SUBJECTS: dict[str, Make] = {
     "sglang-0.5.17": over_http("sglang", as_chat=False, version="0.5.17"),
     "llamacpp-chat": over_http("llamacpp", as_chat=True),
     "llamacpp-text": over_http("llamacpp", as_chat=False),
+    "llamacpp-real": llama_server(),
+    "embedded": embedded(),
 }

@@ -10,12 +10,10 @@ from tests.contract.subjects import SUBJECTS, Subject, joined
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE_S = 120.0
-
 
 @pytest.fixture(params=SUBJECTS)
 async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
-    async with asyncio.timeout(PATIENCE_S), SUBJECTS[request.param]() as brought_up:
+    async with SUBJECTS[request.param]() as brought_up:
         yield brought_up
 
 

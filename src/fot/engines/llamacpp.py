@@ -126,7 +126,7 @@ class LlamaCpp(OpenAICompatible):
         sampling = request.sampling
         body: dict[str, object] = {
             "model": await self.model(),
-            "prompt": self._continued(await self._render(request), request),
+            "prompt": self._continued(await self.render(request), request),
             "stream": True,
             "cache_prompt": True,
             "timings_per_token": True,

@@ -170,7 +170,7 @@ class OpenAICompatible:
 
     # --- requests
 
-    async def _render(self, request: Request) -> str:
+    async def render(self, request: Request) -> str:
         """The prompt of a request, as text; the server is asked once for each."""
         if request.prompt is not None:
             return request.prompt

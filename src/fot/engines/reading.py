@@ -186,7 +186,7 @@ class ChunkReader:
         code = error.code if isinstance(error, Failure) else None
         status = code if isinstance(code, int) and code >= 400 else _SERVER_ERROR
         return EngineRefused(
-            f"the server gave up amid the stream: {message[:200]}",
+            f"the engine reports an error: {message[:200]}",
             status=status,
             retryable=status >= _SERVER_ERROR or status == 429,
             request_id=self._id,

@@ -120,7 +120,7 @@ class GenerateReader(ChunkReader):
 
     def _refusal(self, said: str, status: int | None) -> EngineRefused:
         return EngineRefused(
-            f"the server gave up amid the stream: {said[:200]}",
+            f"the engine reports an error: {said[:200]}",
             status=status or 500,
             retryable=status is None or status >= 500 or status == 429,
             request_id=self._id,

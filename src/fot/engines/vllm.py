@@ -79,7 +79,7 @@ class Vllm(OpenAICompatible):
         if request.logprobs:
             body["logprobs"] = request.logprobs
             body.pop("top_logprobs", None)
-        prompt = self._continued(await self._render(request), request)
+        prompt = self._continued(await self.render(request), request)
         return "/v1/completions", body | {"prompt": prompt, "add_special_tokens": False}, headers
 
     async def _apply_template(self, chat: Mapping[str, object]) -> str:
