@@ -18,8 +18,10 @@ from fot.methods import parse
 from fot.pools.index import Index, index_of
 from fot.pools.read import Problem
 from fot.replay.evaluate import Judge, MethodResult, Row, Study
+from fot.replay.grid import grid
 from fot.replay.sheet import Sheet
 from fot.replay.study import Chosen
+from fot.replay.sweep import Sweep, sweep
 from fot.report.exhibit import NotHere
 
 __all__ = ["Cell", "Material", "Prefixes", "Rollouts"]
@@ -93,6 +95,7 @@ class Material:
         self._rows: dict[str, list[Row]] = {}
         self._studies: dict[bytes, Study] = {}
         self._prefixes: dict[int, Prefixes] = {}
+        self._swept: Sweep | None = None
 
     @property
     def k(self) -> int:
@@ -158,6 +161,10 @@ class Material:
                 answered=self.flat(lambda index, rows: index.committed(rows, index.cuts(rows, tokens))) >= 0,
             )
         return self._prefixes[tokens]
+
+    def cut_chars(self, tokens: int) -> Ints:
+        """Characters of every rollout's prefix at `tokens` tokens."""
+        return self.flat(lambda index, rows: index.cuts(rows, tokens))
 
     @cached_property
     def marker_counts(self) -> Ints:
@@ -229,6 +236,13 @@ class Material:
                     sheets.append(Sheet(sheet.pool, parts, sheet.detector))
             self._studies[which.tobytes()] = Study(sheets, self.judge, seed=self.seed, shape=self.shape)
         return self._studies[which.tobytes()]
+
+    @property
+    def swept(self) -> Sweep:
+        """The paper's kernel in all 340 configurations."""
+        if self._swept is None:
+            self._swept = sweep(self.sheets, self.judge, grid(), shape=self.shape)
+        return self._swept
 
     def can(self, text: str) -> bool:
         """Is there such a method, and can this pool carry it?"""

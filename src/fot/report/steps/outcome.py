@@ -349,7 +349,7 @@ def _draw_pareto(canvas: Canvas, rows: list[tuple[Value, ...]]) -> None:
             name, (x, y), xytext=(0, -9), textcoords="offset points", ha="center", fontsize=7, color=drawing.MUTED
         )
     for at, row in enumerate(row for row in rows if row[0] == "method"):
-        look = {
+        look: dict[str, Any] = {
             "marker": drawing.MARKS[(at + 1) % 8],
             "color": drawing.SERIES[at % 8],
             "mec": drawing.PAPER,

@@ -172,7 +172,7 @@ _TAIL = 6_000
 
 
 def repetitive(material: Material) -> Bools:
-    """Rollouts whose last 6,000 characters compress to less than a quarter (zlib, level 6): text that goes in circles."""
+    """Rollouts that go in circles: their last 6,000 characters compress to less than a quarter (zlib, level 6)."""
     shares = np.ones(int(material.sizes.sum()))
     for at, text in material.texts():
         tail = text[-_TAIL:].encode("utf-8", "surrogatepass")
@@ -221,8 +221,8 @@ def typology(material: Material) -> Exhibit:
     right = float((kept & rollouts.correct).sum() / max(int(rollouts.correct.sum()), 1))
     sentence = (
         f"Repetitive wrong rollouts and those without an answer take {percent(waste[0])} of self-consistency's "
-        f"attention, of which the funnel leaves {percent(waste[1])}. {percent(left)} of the ballot is still cast; correct "
-        f"rollouts keep {percent(right)} of their votes."
+        f"attention, of which the funnel leaves {percent(waste[1])}. {percent(left)} of the ballot is still cast; "
+        f"correct rollouts keep {percent(right)} of their votes."
     )
 
     def draw(canvas: Canvas) -> None:
