@@ -136,8 +136,9 @@ class Funnel:
             return {o.prefix.rollout for o in ahead if o.event is Event.COMMITTED and o.prefix.answer is not None}
         if not self._is_open():
             return set()
-        present = dict(self._arrived)
-        present |= {o.prefix.rollout: o.prefix for o in ahead if o.event in (Event.REACHED, Event.ENDED)}
+        # Of each rollout the first counts: who has reached this checkpoint may also have ended, far behind it.
+        present = {o.prefix.rollout: o.prefix for o in reversed(ahead) if o.event in (Event.REACHED, Event.ENDED)}
+        present |= self._arrived
         present = {rollout: prefix for rollout, prefix in present.items() if rollout in self.active}
         if len(present) <= self.minimum:  # should all the others fail, nothing would be stopped
             return set()

@@ -182,6 +182,7 @@ class Controller:
 
     def held(self, lane: Lane) -> None:
         self._clock.held(lane.rollout)
+        self._see_whether_it_is_over()
 
     def ended(self, lane: Lane) -> None:
         text = lane.text
@@ -368,5 +369,10 @@ def _check(plan: Plan, can: Capabilities, name: str) -> None:
             raise ConfigError(f"this method needs {what}; engine '{name}' cannot give them", "Use another engine.")
     if plan.way == "pause" and not can.resume:
         raise ConfigError(f"engine '{name}' cannot resume from a prefix, as `pause` must", "Use the way `stream`.")
+    if plan.way == "barrier" and can.max_parallel is not None and can.max_parallel < plan.k:
+        raise ConfigError(
+            f"engine '{name}' runs {can.max_parallel} rollouts at once: {plan.k} would wait for each other for ever",
+            "Use the way `pause` or `stream`, or give the engine more room.",
+        )
     if plan.way == "barrier" and not can.barrier:
         raise ConfigError(f"engine '{name}' cannot hold rollouts", "Use the way `pause` or `stream`.")

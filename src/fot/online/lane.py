@@ -270,7 +270,7 @@ class Lane:
             left = patience if self._is_held else self._heard_at + patience - loop.time()
             if left <= 0:
                 raise EngineTimeout(f"nothing came for {patience:g} s", retryable=True)
-            await asyncio.wait({reading}, timeout=left)
+            await asyncio.wait({reading}, timeout=min(left, limits.stall_s))  # it may have begun meanwhile
 
     # --- what goes wrong
 
