@@ -248,7 +248,7 @@ class EventStream:
     def expect_end(self, within_s: float) -> None:
         """Cut the stream unless it ends by itself within this time."""
         self._deadline = asyncio.get_running_loop().time() + within_s
-        if self._scope is not None:
+        if self._scope is not None and not self._scope.expired():
             self._scope.reschedule(self._deadline)
 
     @property

@@ -116,8 +116,11 @@ class OpenAICompatible:
         return None
 
     async def close(self) -> None:
-        for request_id in list(self._streams):
-            await self.abort(request_id)
+        for request_id, stream in list(self._streams.items()):
+            if stream.is_being_read:
+                await self.abort(request_id)
+            else:
+                await self._release(request_id, stream, is_over=False)
         await asyncio.gather(*self._closing)
         await self.server.close()
 
