@@ -78,12 +78,14 @@ class Adaptive:
     Votes stand in the order in which they were banked. A rollout that ended without an answer is out.
     """
 
-    def __init__(self, k: int, plan: PacedPlan, signal: Signal) -> None:
+    def __init__(self, k: int, plan: PacedPlan, signal: Signal, *, is_part: bool = False) -> None:
+        """`is_part`: others vote as well, so what this one's votes say ends nothing."""
         self.k = k
         self.plan = plan
         self.bank: list[Ballot] = []
         self.active = set(range(k))
         self._signal = signal
+        self._is_part = is_part
         self._due: dict[int, tuple[str, int]] = {}  # the answer that each stands by, and when it will have settled
         self._arrived: dict[int, Prefix] = {}
         self._stages = [(tokens, False) for tokens in plan.fallback]  # (tokens, whether everything ends there)
@@ -167,6 +169,8 @@ class Adaptive:
         return [*(Prune(prefix.rollout) for prefix in pruned), *self._watch()]
 
     def _is_over(self) -> bool:
+        if self._is_part:
+            return not self.active
         return self.plan.is_enough(self.bank) or is_decided(self.seats())
 
     def ballots(self) -> Sequence[Ballot]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fot.core.policy import Policy
 from fot.methods.adaptive import Adaptive, PacedPlan
+from fot.methods.decided import Decided
 from fot.methods.funnel import draws_of_signal
 from fot.methods.rounds import Rounds, Steps
 from fot.methods.sequential import sized
@@ -30,13 +31,12 @@ class WavesPlan(PacedPlan):
 
 
 def _waves(plan: WavesPlan, k: int, make: Callable[[int], Policy]) -> Policy:
-    return Rounds(k, Steps(plan.is_enough, plan.first, plan.more), make, plan.is_enough)
+    return Decided(Rounds(k, Steps(plan.is_enough, plan.first, plan.more), make, plan.is_enough))
 
 
 def _build(plan: WavesPlan, context: Context) -> Policy:
     signal = signal_for(plan.signal, context)
-    open_ended = replace(plan, stop=None)  # the whole vote is looked at, not one wave's
-    return _waves(plan, context.k, lambda count: Adaptive(count, open_ended, signal))
+    return _waves(plan, context.k, lambda count: Adaptive(count, plan, signal, is_part=True))
 
 
 def _wrap(plan: WavesPlan, context: Context, inner: Callable[[Context], Policy]) -> Policy:
