@@ -46,10 +46,23 @@ class NotHere(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An analysis by name: where it stands in the paper, and the function that makes its exhibit."""
+    """An analysis by name, the function that makes its exhibit, and the paper's tables and figures it corresponds to."""
 
     name: str
     title: str
-    paper: str
-    """The paper's tables and figures that it corresponds to; empty where it is this project's own."""
     make: Callable[[Material], Exhibit]
+    tables: tuple[int, ...] = ()
+    figures: tuple[int, ...] = ()
+
+    @property
+    def paper(self) -> str:
+        """Where it stands in the paper; empty where it is this project's own."""
+        parts = [_numbered(word, numbers) for word, numbers in (("table", self.tables), ("figure", self.figures))]
+        return ", ".join(part for part in parts if part)
+
+
+def _numbered(word: str, numbers: tuple[int, ...]) -> str:
+    if not numbers:
+        return ""
+    *first, last = map(str, numbers)
+    return f"{word}s {', '.join(first)} and {last}" if first else f"{word} {last}"

@@ -153,6 +153,7 @@ FORMS: dict[str, Callable[[float], str]] = {
     "pp": lambda value: f"{value:+.1f}",
     "signed": _signed,
     "p": _p,
+    "printed": _plain,
 }
 
 _LATEX = {
