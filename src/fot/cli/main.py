@@ -34,6 +34,7 @@ COMMANDS = (
     Command("pool import", "fot.cli.pool:import_", "Make a pool from JSONL (.gz, .zst) or Parquet rows."),
     Command("pool info", "fot.cli.pool:info", "Tell what is in a pool."),
     Command("grade", "fot.cli.grade:grade", "Judge committed answers against reference answers."),
+    Command("methods", "fot.cli.methods:methods", "List the methods, or tell one with its parameters."),
     Command("simulate", "fot.cli.simulate:simulate", "Replay methods on recorded rollouts, side by side."),
     Command("solve", "fot.cli.solve:solve", "Let rollouts work on a problem on a running engine, and vote."),
     Command("sweep", "fot.cli.sweep:sweep", "Run a grid of 340 funnels, and choose among them honestly."),
