@@ -28,7 +28,7 @@ from fot.methods import Context, Spec, parse
 from fot.online.controller import Controller, Plan
 from fot.online.events import Event
 from fot.online.journal import Journal, row_of
-from fot.online.lane import Limits, Prompt, Way
+from fot.online.lane import Lane, Limits, Prompt, Way
 from fot.online.result import Result, result_of
 
 __all__ = ["INSTRUCTIONS", "Options", "Session", "opened", "solve", "solve_sync", "stream"]
@@ -90,6 +90,11 @@ class Session:
         key = str(self._about.get("problem_id", problem))
         policy = self.spec.build(Context(k=self.plan.k, problem=key, seed=mix(self.plan.seed, 0)))
         self._controller = Controller(engine, policy, self._prompt, self.plan, self._events.put_nowait)
+
+    @property
+    def lanes(self) -> Sequence[Lane]:
+        """Every rollout that was launched, as it stands."""
+        return self._controller.lanes
 
     def interrupt(self) -> None:
         """End here, with the vote so far."""
