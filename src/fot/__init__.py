@@ -11,17 +11,38 @@ if TYPE_CHECKING:
     from fot.core.policy import Policy
     from fot.core.rollout import Rollout
     from fot.core.vote import Verdict
+    from fot.engines import connect
+    from fot.engines.base import Engine
     from fot.errors import FotError
+    from fot.online.api import solve, solve_sync, stream
+    from fot.online.result import Result
 
 __version__ = "0.1.0"
 
-__all__ = ["FotError", "Policy", "Rollout", "Verdict"]
+__all__ = [
+    "Engine",
+    "FotError",
+    "Policy",
+    "Result",
+    "Rollout",
+    "Verdict",
+    "connect",
+    "solve",
+    "solve_sync",
+    "stream",
+]
 
 _HOMES = {
+    "Engine": "fot.engines.base",
     "FotError": "fot.errors",
     "Policy": "fot.core.policy",
+    "Result": "fot.online.result",
     "Rollout": "fot.core.rollout",
     "Verdict": "fot.core.vote",
+    "connect": "fot.engines",
+    "solve": "fot.online.api",
+    "solve_sync": "fot.online.api",
+    "stream": "fot.online.api",
 }
 
 

@@ -152,7 +152,7 @@ async def opened(options: Options) -> AsyncIterator[Engine]:
     wanted: dict[str, object] = {"model": options.get("model"), "api_key": options.get("api_key")}
     wanted = {key: value for key, value in wanted.items() if value}
     if given == "embedded":
-        wanted["parallel"] = options.get("k", 32)
+        wanted["parallel"] = max(1, options.get("k", 32))  # a k that cannot be is told by the plan
     engine = await connect(given, **wanted)
     try:
         yield engine
