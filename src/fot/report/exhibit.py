@@ -46,7 +46,7 @@ class NotHere(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An analysis by name, the function that makes its exhibit, and the paper's tables and figures it corresponds to."""
+    """An analysis by name, what makes its exhibit, and the paper's tables and figures that it corresponds to."""
 
     name: str
     title: str

@@ -121,7 +121,7 @@ def written(value: Value, form: str) -> str:
         low, high = (written(end, form.removeprefix("interval-")) for end in value)
         return _NONE if low == high == _NONE else f"{low} to {high}"
     if isinstance(value, str):
-        return value
+        return MINUS + value[1:] if form == "printed" and value[:1] == "-" else value
     if isinstance(value, bool):
         return "yes" if value else "no"
     return FORMS[form](value).replace("-", MINUS)

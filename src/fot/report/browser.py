@@ -1,0 +1,86 @@
+"""The data of the problem browser: every problem with its rollouts as short rows of numbers."""
+
+from __future__ import annotations
+
+from fot.core.policy import Fate
+from fot.grading.base import Judgement
+from fot.report.material import Material
+
+__all__ = ["TEXT_BUDGET", "lanes", "texts"]
+
+TEXT_BUDGET = 3_000_000
+"""Characters of rollouts that a page may hold."""
+
+_FATES = {Fate.BANKED: "b", Fate.PRUNED: "p", Fate.FINISHED: "f"}
+
+
+def lanes(material: Material) -> dict[str, object]:
+    """What the page's script reads; see `static/report.js` for the order of the values."""
+    numbers: dict[str, int] = {}
+
+    def number(answer: str | None) -> int:
+        return -1 if answer is None else numbers.setdefault(answer, len(numbers))
+
+    finals = [answers for sheet in material.sheets for answers in sheet.finals]
+    tokens = material.rollouts.tokens.tolist()
+    right = material.rollouts.correct.tolist()
+    banked = _banked(material)
+    problems: list[list[object]] = []
+    first = 0
+    pairs = zip(material.rows("sc"), material.rows("fot"), strict=True)
+    for at, (base, ours) in enumerate(pairs):
+        own = []
+        for rollout, (fate, stop) in enumerate(zip(ours.outcome.fates, ours.outcome.stops, strict=True)):
+            here = first + rollout
+            stood = number(banked[here]) if fate is Fate.BANKED else -1
+            own.append([tokens[here], stop, _FATES[fate], number(finals[at][rollout]), int(right[here]), stood])
+        first += len(own)
+        problem = base.problem
+        problems.append(
+            [
+                material.models.index(problem.model),
+                material.benchmarks.index(problem.benchmark),
+                problem.problem_id,
+                problem.gold,
+                number(base.outcome.verdict.answer),
+                number(ours.outcome.verdict.answer),
+                int(base.judgement is Judgement.CORRECT),
+                int(ours.judgement is Judgement.CORRECT),
+                own,
+            ]
+        )
+    return {
+        "models": material.models,
+        "benchmarks": material.benchmarks,
+        "checkpoints": [6_000, 10_000, 14_000],
+        "problems": problems,
+        "answers": list(numbers),
+    }
+
+
+def _banked(material: Material) -> list[str | None]:
+    """For each rollout the answer that its prefix stood by where the funnel stopped it."""
+    answers: list[str | None] = []
+    first = 0
+    stops = material.stops("fot")
+    for index, sheet in zip(material.indexes, material.sheets, strict=True):
+        for part in sheet.parts:
+            cuts = index.cuts(part.rows, stops[first : first + len(part.rows)])
+            numbers = index.committed(part.rows, cuts)
+            answers += [index.answers[one] if one >= 0 else None for one in numbers.tolist()]
+            first += len(part.rows)
+    return answers
+
+
+def texts(material: Material) -> list[list[object]]:
+    """For each problem its question and the ends of its rollouts' texts, as much as the budget allows."""
+    each = max(80, min(2_000, TEXT_BUDGET // max(int(material.sizes.sum()), 1)))
+    tails = [""] * int(material.sizes.sum())
+    for at, text in material.texts():
+        tails[at] = text[-each:]
+    found: list[list[object]] = []
+    first = 0
+    for problem, size in zip(material.problems, material.sizes.tolist(), strict=True):
+        found.append([problem.problem, tails[first : first + size]])
+        first += size
+    return found
