@@ -76,7 +76,9 @@ class Embedded:
         self._model = model
         self._parallel = parallel
         self._context = context
-        self._threads = threads
+        # The reasoner is so small that threads would wait for each other more than they work; on a busy machine they
+        # do nothing else.
+        self._threads = 1 if threads is None and model is None else threads
         self._sampling = Sampling()
         self._server: Any = None
         self._http: LlamaCpp | None = None
