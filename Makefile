@@ -3,7 +3,7 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN = $(VENV)/bin
 RUN_EXTRAS = pools
-DEV_EXTRAS = pools,stats,figures,math,dev
+DEV_EXTRAS = pools,stats,figures,math,serve,dev
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo check test cov lint bench docs clean

@@ -36,6 +36,7 @@ COMMANDS = (
     Command("grade", "fot.cli.grade:grade", "Judge committed answers against reference answers."),
     Command("methods", "fot.cli.methods:methods", "List the methods, or tell one with its parameters."),
     Command("report", "fot.cli.report:report", "Evaluate a pool as the paper does: one page, tables and figures."),
+    Command("serve", "fot.cli.serve:serve", "Answer OpenAI's protocol with a vote, and show the funnels."),
     Command("simulate", "fot.cli.simulate:simulate", "Replay methods on recorded rollouts, side by side."),
     Command("solve", "fot.cli.solve:solve", "Let rollouts work on a problem on a running engine, and vote."),
     Command("sweep", "fot.cli.sweep:sweep", "Run a grid of 340 funnels, and choose among them honestly."),
