@@ -28,14 +28,19 @@ class Command(NamedTuple):
     summary: str
 
 
-GROUPS = {"pool": "Make and inspect pools of recorded rollouts."}
+GROUPS = {
+    "markers": "Learn hesitation markers from recorded rollouts.",
+    "pool": "Make and inspect pools of recorded rollouts.",
+}
 
 COMMANDS = (
+    Command("markers fit", "fot.cli.markers:fit", "Learn which strings of a pool go with being wrong."),
     Command("pool import", "fot.cli.pool:import_", "Make a pool from JSONL (.gz, .zst) or Parquet rows."),
     Command("pool info", "fot.cli.pool:info", "Tell what is in a pool."),
     Command("grade", "fot.cli.grade:grade", "Judge committed answers against reference answers."),
     Command("methods", "fot.cli.methods:methods", "List the methods, or tell one with its parameters."),
     Command("report", "fot.cli.report:report", "Evaluate a pool as the paper does: one page, tables and figures."),
+    Command("sample", "fot.cli.sample:sample", "Make a pool: k rollouts of every problem, crash-safe and resumable."),
     Command("serve", "fot.cli.serve:serve", "Answer OpenAI's protocol with a vote, and show the funnels."),
     Command("simulate", "fot.cli.simulate:simulate", "Replay methods on recorded rollouts, side by side."),
     Command("solve", "fot.cli.solve:solve", "Let rollouts work on a problem on a running engine, and vote."),

@@ -148,7 +148,8 @@ def _banners(material: Material, synthetic: str | None) -> list[str]:
         banners.append("TUNED ON TEST: choices were made on the very problems that they are reported on.")
     if material.chosen.left_out:
         banners.append(
-            f"{material.chosen.left_out} problems have fewer than {material.chosen.k} usable rollouts and are left out; "
+            f"{material.chosen.left_out} problems have fewer than {material.chosen.k} usable rollouts and are left "
+            "out; "
             "problems with many rollouts are often easier than the others."
         )
     return banners
@@ -158,11 +159,11 @@ def _footer(folder: Path, command: Sequence[str], *, texts: bool) -> list[str]:
     kept = (
         "The page holds texts of the pool: mind its licence before passing the page on."
         if texts
-        else "The page holds no text of the pool, whose licence may forbid publishing it; --texts puts the ends in."
+        else "The page holds no text of the pool, whose licence may forbid publishing it; --texts puts some in."
     )
     return [
         f"Made by fot {__version__}: {' '.join(command)}",
-        f"Tables (CSV, Parquet, Markdown, LaTeX), figures (SVG, PDF) and run.json lie in {folder.name} beside this page.",
+        f"Tables (CSV, Parquet, Markdown, LaTeX), figures (SVG, PDF) and run.json are in {folder.name} beside it.",
         kept,
     ]
 

@@ -38,6 +38,8 @@ class Exhibit:
     figures: tuple[Figure, ...] = ()
     notes: tuple[str, ...] = ()
     banner: str | None = None
+    folded: bool = False
+    """The table only repeats what a figure shows: a page folds it away."""
 
 
 class NotHere(Exception):

@@ -114,7 +114,8 @@ def _exhibit(content: Content, step: Step) -> Iterable[str]:
         yield f"<figure>{inline_svg(drawing, figure.name, figure.caption)}"
         yield f"<figcaption>{_text(figure.caption)}</figcaption></figure>"
     if exhibit.table is not None:
-        yield table_html(exhibit.table)
+        shown = table_html(exhibit.table)
+        yield f"<details><summary>The figures as a table</summary>{shown}</details>" if exhibit.folded else shown
     for name, more in exhibit.more:
         yield f"<details><summary>{escape(name)} ({len(more.rows)} rows)</summary>{table_html(more)}</details>"
     yield from (f'<p class="note">{_text(note)}</p>' for note in exhibit.notes)
@@ -163,8 +164,9 @@ def _browser(content: Content) -> Iterable[str]:
     yield '<section id="browser"><h2>The problems</h2>'
     kept = "texts" if content.texts is not None else "no texts: they are left out unless asked for"
     yield f"<p>Every problem with its rollouts as lanes. Click one to see where each was stopped ({kept}).</p>"
-    yield '<div class="tools"><input id="search" type="search" placeholder="search: id, model, benchmark, outcome, answer"'
-    yield ' aria-label="Search problems"><label>sort by <select id="order">'
+    hint = "search: id, model, benchmark, outcome, answer"
+    yield f'<div class="tools"><input id="search" type="search" placeholder="{hint}" aria-label="Search problems">'
+    yield '<label>sort by <select id="order">'
     orders = {"won": "who won", "saved": "attention saved", "hard": "hardest first", "pool": "order of the pool"}
     yield "".join(f'<option value="{value}">{name}</option>' for value, name in orders.items())
     yield '</select></label><span id="found"></span></div><div class="scroll tall"><table id="problems"><thead><tr>'

@@ -95,6 +95,11 @@ def baselines(material: Material) -> Exhibit:
     sentence += f"; {joined(told)}. " if told else ". "
     sentence += "The methods that ask one after the other pay for it in latency, which stands beside."
     notes = [rule, *([f"Not run: {'; '.join(missing)}."] if missing else [])]
+    if any(row[0].startswith("Certaindex") and number(row[3]) < 0.005 for row in rows if isinstance(row[0], str)):
+        notes.append(
+            "Certaindex probes a running rollout for its answer. Its offline proxy can only read answers that stand in "
+            "the text; these rollouts state theirs at the end, so it stops none."
+        )
     if fot[2] is None:
         notes.append("The shape of a model is unknown, so there is no whole-model figure; give --cost-model.")
     return Exhibit(
@@ -176,7 +181,7 @@ def funnel(material: Material) -> Exhibit:
     figure = Figure("funnel", f"The funnel on {problem.problem_id}. Pale: what self-consistency would have generated.",
                     lambda canvas: _draw_funnel(canvas, rows, row, base), 7, 4.6)  # fmt: skip
     note = "Shown is a problem that only the funnel gets right, else that of which it prunes most: not a typical one."
-    return Exhibit(sentence=sentence, table=Table(columns, rows), figures=(figure,), notes=(note,))
+    return Exhibit(sentence=sentence, table=Table(columns, rows), figures=(figure,), notes=(note,), folded=True)
 
 
 FATE_LOOK = {Fate.BANKED: (0, ""), Fate.PRUNED: (1, "////"), Fate.FINISHED: (2, "....")}

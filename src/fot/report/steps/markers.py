@@ -194,7 +194,7 @@ def _draw(canvas: Canvas, rows: list[tuple[Value, ...]]) -> None:
         axes.errorbar(x, y, reach, fmt=drawing.MARKS[at], ls=drawing.DASHES[at], color=drawing.SERIES[at], label=name,
                       capsize=2, elinewidth=0.9)  # fmt: skip
     axes.axhline(0.5, color=drawing.MUTED, lw=0.9)
-    axes.annotate("chance", (1, 0.5), xycoords=("axes fraction", "data"), xytext=(-2, 3), textcoords="offset points",
+    axes.annotate("chance", (0, 0.5), xycoords=("axes fraction", "data"), xytext=(26, -9), textcoords="offset points",
                   ha="right", fontsize=7, color=drawing.MUTED)  # fmt: skip
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     drawing.legend(canvas, len(names), "outside upper center")

@@ -325,7 +325,7 @@ def pareto(material: Material) -> Exhibit:
     )
     figure = Figure("pareto", "Accuracy and attention spent. The line is self-consistency with fewer rollouts.",
                     lambda canvas: _draw_pareto(canvas, rows), 6.2, 3.8)  # fmt: skip
-    return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), figures=(figure,))
+    return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), figures=(figure,), folded=True)
 
 
 def _place(result: MethodResult) -> tuple[Value, ...]:
