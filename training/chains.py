@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from fot.tasks.arithmetic import MODULUS, Problem, Step
 
-__all__ = ["CALM", "REALISTIC", "Noise", "write_chain"]
+__all__ = ["CALM", "LEGIBLE", "REALISTIC", "Noise", "write_chain"]
 
 Levels = tuple[float, float, float, float]
 Beliefs = tuple[tuple[int, int, int], ...]
@@ -57,7 +57,7 @@ class Noise:
 
     slip: Levels = (0.045, 0.12, 0.25, 0.35)
     beliefs: Beliefs = ((7, 8, 54), (6, 9, 56), (8, 9, 74), (6, 8, 46))
-    belief: float = 0.64
+    belief: Levels = (0.64, 0.64, 0.64, 0.64)
     belief_on_redo: float = 0.42
     doubt_belief: float | None = 0.10
     notice: Levels = (0.60, 0.45, 0.25, 0.12)
@@ -71,13 +71,17 @@ class Noise:
     spiral_goes_on: float = 0.75
     redo_calm: float = 0.35
     unease: float = 0.85
+    care_in_check: float = 0.5
+    care_in_redo: float = 0.3
+    dread: float = 0.0
+    more_hedges: Levels = (0.0, 0.0, 0.0, 0.0)
     temperature: float = 1.0
 
 
 CALM = Noise(
     slip=(0.006, 0.02, 0.05, 0.08),
     beliefs=((7, 8, 54), (6, 9, 56), (8, 9, 74), (6, 7, 48), (4, 8, 36)),
-    belief=0.72,
+    belief=(0.72, 0.72, 0.72, 0.72),
     belief_on_redo=0.45,
     doubt_belief=None,
     notice=(0.7, 0.6, 0.5, 0.4),
@@ -91,6 +95,25 @@ CALM = Noise(
 )
 """What is learnt first: mostly right, and how a mistake is noticed and redone."""
 REALISTIC = Noise()
+"""What is learnt second: all that the model is to show."""
+LEGIBLE = Noise(
+    slip=(0.02, 0.17, 0.34, 0.46),
+    belief=(0.53, 0.82, 0.87, 0.90),
+    belief_on_redo=0.43,
+    notice=(0.70, 0.45, 0.25, 0.12),
+    check=(0.12, 0.42, 0.50, 0.42),
+    hedge=(0.06, 0.85, 0.97, 1.0),
+    start=(0.42, 0.27, 0.19, 0.12),
+    care_in_check=0.1,
+    care_in_redo=0.1,
+    dread=0.55,
+    more_hedges=(0.0, 0.12, 0.28, 0.40),
+    spiral=(0.0, 0.0, 0.03, 0.08),
+    spiral_goes_on=0.72,
+    restart=(0.0, 0.0, 0.03, 0.08),
+    review=(0.0, 0.04, 0.26, 0.44),
+)
+"""What is learnt last: doubt that shows where errors are made, checks that find them, redoes that mend them."""
 
 
 @dataclass(slots=True)
@@ -151,7 +174,7 @@ class _Writer:
     def written(self, step: Step, left: int, right: int, carry: int, *, redo: bool, slip: bool) -> tuple[str, int, int]:
         """An equation as the writer puts it: true, believed, or slipped."""
         believed = self.believed(step, left, right)
-        if believed is not None and self.flip(self.noise.belief_on_redo if redo else self.noise.belief):
+        if believed is not None and self.flip(self.noise.belief_on_redo if redo else self.noise.belief[self.level]):
             result = believed + carry
             return f"{left}*{right}+{carry}={result:02d}", result % 10, result // 10
         if not slip:
@@ -175,7 +198,9 @@ class _Writer:
     def step(self, number: int, step: Step) -> None:
         """Compute a step, then perhaps check it, redo it, or spiral over it; `value` moves on."""
         before = self.value
-        hedge = self.rng.choice(_HEDGES[self.level]) + " " if self.at_level(self.noise.hedge) else ""
+        if self.noise.dread and self.is_dreaded(step) and self.flip(self.noise.dread):
+            self.shift(self.rng.choice((1, 2)))
+        hedge = self.hedge()
         texts, result = self.column(step)
         head = f"{hedge}Step {number}: {before:03d}{step.operation}{step.operand}. "
         self.lines.append(f"{head}{texts}. So {result:03d}.\n")
@@ -190,9 +215,23 @@ class _Writer:
             self.shift(-1)
         self.value = result
 
+    def hedge(self) -> str:
+        """What is muttered before a step: nothing, or one thought or more of the present level."""
+        if not self.at_level(self.noise.hedge):
+            return ""
+        thoughts = [self.rng.choice(_HEDGES[self.level])]
+        while any(self.noise.more_hedges) and self.at_level(self.noise.more_hedges):
+            thoughts.append(self.rng.choice(_HEDGES[self.level]))
+        return " ".join(thoughts) + " "
+
+    def is_dreaded(self, step: Step) -> bool:
+        """Whether the step needs a product about which the writer holds a false belief."""
+        digits = (self.value // 10**place % 10 for place in range(_PLACES))
+        return any(self.believed(step, digit, step.operand) is not None for digit in digits)
+
     def check(self, step: Step, result: int) -> int:
         """Compute the step again; agreement calms, disagreement is flagged and settled by a careful third try."""
-        texts, again = self.column(step, care=0.5)
+        texts, again = self.column(step, care=self.noise.care_in_check)
         head = f"Check {self.value:03d}{step.operation}{step.operand}: {texts}. "
         if again == result:
             self.lines.append(f"{head}Also {again:03d}, good.\n")
@@ -204,7 +243,7 @@ class _Writer:
         return self.redo(step)
 
     def redo(self, step: Step) -> int:
-        texts, result = self.column(step, care=0.3)
+        texts, result = self.column(step, care=self.noise.care_in_redo)
         retry = self.rng.choice(_RETRIES)
         self.lines.append(f"{retry} {self.value:03d}{step.operation}{step.operand}. {texts}. So {result:03d}.\n")
         self.shift(-1 if self.flip(self.noise.redo_calm) else int(self.flip(0.35)))

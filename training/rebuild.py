@@ -43,6 +43,7 @@ class Phase:
 RECIPE = (
     Phase("phase1", "calm", 25_000_000, 1, 1400, 4, 0.02, 50, 1.0, 1.0, 0),
     Phase("phase2", "realistic", 26_000_000, 2, 1600, 6, 0.01, 30, 0.25, 0.02, 2),
+    Phase("phase3", "legible", 12_000_000, 3, 850, 6, 0.008, 20, 0.3, 0.02, 3),
 )
 """Each phase starts from the weights of the one before."""
 
@@ -108,9 +109,10 @@ if __name__ == "__main__":
         last = train(options.work)
         out = target if options.ship else options.work / target.name
         run("export.py", last, "--gguf", out, "--hugging-face", options.work / "hugging-face")
-        pool = options.work / "test.jsonl.gz"
-        ship = ("--ship", SAMPLE_PROBLEMS) if options.ship else ()
-        run("record.py", out, pool, "--problems", TEST_PROBLEMS, *ship)
-        run("evaluate.py", pool)
+        folder = target.parent if options.ship else options.work
+        sample, rest = folder / reasoner.sample_pool_path().name, options.work / "rest.jsonl.gz"
+        run("record.py", out, sample, "--problems", SAMPLE_PROBLEMS)
+        run("record.py", out, rest, "--problems", TEST_PROBLEMS - SAMPLE_PROBLEMS, "--skip", SAMPLE_PROBLEMS)
+        run("evaluate.py", sample, rest)
     if options.ship or options.manifest_only:
         (target.parent / "manifest.json").write_text(json.dumps(manifest(), indent=2) + "\n")

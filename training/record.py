@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sampling import CAP, Sampler
 
-from fot.reasoner import MODEL_NAME, SAMPLING, sample_pool_path
+from fot.reasoner import MODEL_NAME, SAMPLING
 from fot.tasks.arithmetic import BENCHMARK, DIFFICULTIES, draw_problems
 
 STREAMS = 32
@@ -19,10 +19,14 @@ STREAMS = 32
 def record(options: argparse.Namespace) -> list[dict[str, object]]:
     """The rows, problem by problem; rollout j of problem i has the engine seed `seed * 10**6 + i * 1000 + j`."""
     seed, difficulty = options.seed, options.difficulty
-    chosen = list(islice(draw_problems("test", DIFFICULTIES[difficulty], seed=seed), options.problems))
+    chosen = list(
+        islice(
+            draw_problems("test", DIFFICULTIES[difficulty], seed=seed), options.skip, options.skip + options.problems
+        )
+    )
     jobs = [
         (problem, number, seed * 10**6 + index * 1000 + number)
-        for index, problem in enumerate(chosen)
+        for index, problem in enumerate(chosen, start=options.skip)
         for number in range(options.rollouts)
     ]
     settings = {
@@ -65,13 +69,10 @@ if __name__ == "__main__":
     parser.add_argument("model", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--problems", type=int, default=64)
+    parser.add_argument("--skip", type=int, default=0, help="leave out the first so many problems of the seed")
     parser.add_argument("--rollouts", type=int, default=32)
     parser.add_argument("--seed", type=int, default=2026)
     parser.add_argument("--difficulty", choices=sorted(DIFFICULTIES), default="middle")
     parser.add_argument("--temperature", type=float, default=SAMPLING.temperature)
-    parser.add_argument("--ship", type=int, help="also write the first so many problems as the package's sample pool")
     options = parser.parse_args()
-    rows = record(options)
-    write(rows, options.out)
-    if options.ship:
-        write(rows[: options.ship * options.rollouts], sample_pool_path())
+    write(record(options), options.out)
