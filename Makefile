@@ -2,8 +2,8 @@
 VENV ?= .venv
 PYTHON ?= python3
 BIN = $(VENV)/bin
-RUN_EXTRAS = pools
-DEV_EXTRAS = pools,stats,figures,math,serve,dev
+RUN_EXTRAS = embedded
+DEV_EXTRAS = pools,stats,figures,math,serve,embedded,dev
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo check test cov lint bench docs clean

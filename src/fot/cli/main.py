@@ -34,9 +34,11 @@ GROUPS = {
 }
 
 COMMANDS = (
+    Command("demo", "fot.cli.demo:demo", "Watch a funnel narrow on the tiny model in the box, and what it saves."),
     Command("markers fit", "fot.cli.markers:fit", "Learn which strings of a pool go with being wrong."),
     Command("pool import", "fot.cli.pool:import_", "Make a pool from JSONL (.gz, .zst) or Parquet rows."),
     Command("pool info", "fot.cli.pool:info", "Tell what is in a pool."),
+    Command("bench", "fot.cli.bench:bench", "Measure methods side by side on a running engine."),
     Command("grade", "fot.cli.grade:grade", "Judge committed answers against reference answers."),
     Command("methods", "fot.cli.methods:methods", "List the methods, or tell one with its parameters."),
     Command("report", "fot.cli.report:report", "Evaluate a pool as the paper does: one page, tables and figures."),
