@@ -87,10 +87,10 @@ def test_the_last_one_stays_and_pairs_lose_one_at_a_time():
 def test_who_goes(strategy, loser):
     policy = SlimSc(2, SlimScPlan(strategy=strategy), Letters)
     red, blue = np.eye(2)
-    policy._vectors = {0: [red, blue], 1: [red, red, red]}
+    policy._vectors = {0: np.array([red, blue]), 1: np.array([red, red, red])}
     assert policy._choose(0, 1) == (loser, 1 - loser)
     assert policy._choose(1, 0) == (loser, 1 - loser)
-    policy._vectors = {0: [red, red], 1: [red, red]}
+    policy._vectors = {0: np.array([red, red]), 1: np.array([red, red])}
     assert policy._choose(1, 0) == (1, 0)  # alike in every way: the current one
     assert policy.sameness(0) == 0.5  # pairs are wholly alike, for each of two thoughts
 

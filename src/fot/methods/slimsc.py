@@ -88,7 +88,7 @@ class SlimSc:
         self._random = Random(seed)  # noqa: S311 - not for secrets
         self._running = set(range(k))
         self._thoughts = {rollout: Thoughts(plan.shortest) for rollout in range(k)}
-        self._vectors: dict[int, list[Vectors]] = {rollout: [] for rollout in range(k)}
+        self._vectors: dict[int, Vectors] = {}  # a row for each thought
         self._compared = dict.fromkeys(range(k), 0)
         self._arrived: dict[int, Prefix] = {}
         self._answers: dict[int, str] = {}
@@ -131,15 +131,13 @@ class SlimSc:
         if len(thinking) < 2 or not fresh:
             return []
         self._embed(thinking)
+        nearest = self._nearest(fresh, [rollout for rollout in thinking if rollout in self._vectors])
         pruned: list[int] = []
         for rollout in fresh:
-            others = [other for other in thinking if other != rollout and other not in pruned and self._vectors[other]]
-            if rollout in pruned or not others:
-                continue
             self._compared[rollout] = len(self._thoughts[rollout].texts)
-            nearest, similarity = self._nearest(rollout, others)
-            if similarity > self.plan.threshold and len(self._running) > 1:
-                loser, winner = self._choose(rollout, nearest)
+            alike = next((other for other in nearest[rollout] if other not in pruned), None)
+            if rollout not in pruned and alike is not None and len(self._running) > 1:
+                loser, winner = self._choose(rollout, alike)
                 self._inherited[winner] += 1 + self._inherited[loser]
                 self._running.discard(loser)
                 pruned.append(loser)
@@ -150,18 +148,31 @@ class SlimSc:
         return count > self.plan.warmup and count > self._compared[rollout]
 
     def _embed(self, rollouts: Sequence[int]) -> None:
-        new = [(r, text) for r in rollouts for text in self._thoughts[r].texts[len(self._vectors[r]) :]]
-        if new:
-            for (rollout, _), vector in zip(new, self._load().embed([text for _, text in new]), strict=True):
-                self._vectors[rollout].append(vector)
-
-    def _nearest(self, rollout: int, others: Sequence[int]) -> tuple[int, float]:
         import numpy as np
 
-        newest = self._vectors[rollout][-1]
-        best = [float(np.max(np.stack(self._vectors[other]) @ newest)) for other in others]
-        at = max(range(len(best)), key=best.__getitem__)
-        return others[at], best[at]
+        new = {r: self._thoughts[r].texts[len(self._vectors.get(r, ())) :] for r in rollouts}
+        texts = [text for thoughts in new.values() for text in thoughts]
+        if not texts:
+            return
+        vectors = self._load().embed(texts)
+        done = 0
+        for rollout, thoughts in new.items():
+            if thoughts:
+                own = vectors[done : done + len(thoughts)]
+                done += len(thoughts)
+                self._vectors[rollout] = np.vstack([self._vectors[rollout], own]) if rollout in self._vectors else own
+
+    def _nearest(self, fresh: Sequence[int], others: Sequence[int]) -> dict[int, list[int]]:
+        """For each fresh rollout those with a thought like its newest, the most alike first."""
+        import numpy as np
+
+        newest = np.stack([self._vectors[rollout][-1] for rollout in fresh])
+        most = {other: (self._vectors[other] @ newest.T).max(axis=0).tolist() for other in others}
+        nearest: dict[int, list[int]] = {}
+        for at, rollout in enumerate(fresh):
+            alike = [other for other in others if other != rollout and most[other][at] > self.plan.threshold]
+            nearest[rollout] = sorted(alike, key=lambda other: -most[other][at])
+        return nearest
 
     def _choose(self, current: int, other: int) -> tuple[int, int]:
         """Loser and winner."""
@@ -180,13 +191,11 @@ class SlimSc:
 
     def sameness(self, rollout: int) -> float:
         """Mean cosine over pairs of a rollout's own thoughts, for each of its thoughts."""
-        import numpy as np
-
-        vectors = self._vectors[rollout]
-        size = len(vectors)
-        if size < 2:
+        vectors = self._vectors.get(rollout)
+        size = 0 if vectors is None else len(vectors)
+        if vectors is None or size < 2:
             return 0.0
-        total = np.sum(np.stack(vectors), axis=0)
+        total = vectors.sum(axis=0)
         return float((total @ total - size) / (size * (size - 1)) / size)
 
     def ballots(self) -> Sequence[Ballot]:
