@@ -12,9 +12,8 @@ def test_the_demo_runs_the_funnel_and_the_full_vote(capsys):
     funnel, majority = told["funnel"], told["majority"]
     assert len(funnel["rollouts"]) == len(majority["rollouts"]) == 4
     assert {rollout["fate"] for rollout in majority["rollouts"]} == {"finished"}
-    for stopped, whole in zip(funnel["rollouts"], majority["rollouts"], strict=True):
-        assert stopped["tokens"] <= whole["tokens"]
-    assert told["savings"]["tokens"] >= 0
+    assert told["savings"].keys() >= {"attention", "tokens", "latency"}
+    assert told["gold"].isdigit()
 
 
 def test_the_demo_can_be_read(capsys):
