@@ -31,7 +31,18 @@ from fot.online.journal import Journal, row_of
 from fot.online.lane import Lane, Limits, Prompt, Way
 from fot.online.result import Result, result_of
 
-__all__ = ["INSTRUCTIONS", "Options", "Session", "opened", "solve", "solve_sync", "stream"]
+__all__ = [
+    "INSTRUCTIONS",
+    "Options",
+    "Session",
+    "default_policy",
+    "is_reasoner",
+    "model_name",
+    "opened",
+    "solve",
+    "solve_sync",
+    "stream",
+]
 
 Messages = Sequence[Mapping[str, object]]
 
@@ -198,17 +209,22 @@ async def model_name(engine: Engine) -> str:
     return str(await model()) if callable(model) else engine.name
 
 
+def default_policy(engine: Engine) -> str:
+    """The funnel; for the model in the box with checkpoints that fit its lengths, the paper's being far too late."""
+    if not is_reasoner(engine):
+        return "fot"
+    from fot.reasoner import CHECKPOINTS
+
+    return f"fot:checkpoints={'/'.join(map(str, CHECKPOINTS))}"
+
+
 def _spec(engine: Engine, options: Options) -> Spec:
     given = options.get("policy")
     if isinstance(given, Spec):
         return given
     if given is not None:
         return parse(given)
-    if is_reasoner(engine):
-        from fot.reasoner import CHECKPOINTS
-
-        return parse(f"fot:checkpoints={'/'.join(map(str, CHECKPOINTS))}")
-    return parse("fot")
+    return parse(default_policy(engine))
 
 
 def _plan(spec: Spec, options: Options) -> Plan:
