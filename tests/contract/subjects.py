@@ -173,6 +173,18 @@ def llama_server() -> Make:
     return make
 
 
+def live(url: str) -> Make:
+    """A server that somebody runs, named in FOT_LIVE_SERVER; nobody else may use it meanwhile."""
+
+    @asynccontextmanager
+    async def make() -> AsyncIterator[Subject]:
+        engine = await connect(url)
+        yield Subject(engine, ask={"sampling": IGNORE_EOS})
+        await engine.close()
+
+    return make
+
+
 SUBJECTS: dict[str, Make] = {
     "scripted": scripted(),
     "scripted-split": scripted(is_split=True),
@@ -192,3 +204,5 @@ SUBJECTS: dict[str, Make] = {
     "llamacpp-real": llama_server(),
     "embedded": embedded(),
 }
+if "FOT_LIVE_SERVER" in os.environ:
+    SUBJECTS["live"] = live(os.environ["FOT_LIVE_SERVER"])

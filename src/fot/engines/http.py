@@ -6,6 +6,7 @@ Keys travel in a header and nowhere else: whatever a server says is cleaned of t
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -143,7 +144,7 @@ class HttpServer:
 
 
 class EventStream:
-    """One answer that comes in events. Read it from one task; `cut` and `expect_end` may be called from any.
+    """One answer that comes in events. Read it from one task; `cut`, `hang_up` and `expect_end` may be called from any.
 
     A reader that is cancelled takes the connection with it; a stream that `outlives_its_reader` stays open until it is
     closed, for servers that must be told before.
@@ -176,16 +177,21 @@ class EventStream:
     async def next(self) -> list[bytes] | None:
         """The data of the next events; None at the end, or when the stream has been cut."""
         loop = asyncio.get_running_loop()
-        while not (self._is_over or self.is_cut):
+        while not self._is_over:
             due = loop.time() + self._server.silence_s
             try:
                 async with asyncio.timeout_at(min(due, self._deadline or due)) as self._scope:
                     data = await (self._read_on() if self._outlives_its_reader else self._read())
             except TimeoutError:
-                self._give_up(loop.time() < due)
+                self._is_over = True
+                if not self.is_cut:
+                    raise self._silence() from None
                 break
             except httpx2.HTTPError as error:
-                raise self._server.unavailable(error, self._id) from None
+                self._is_over = True
+                if not self.is_cut:
+                    raise self._server.unavailable(error, self._id) from None
+                break
             finally:
                 self._scope = None
             events = self._end() if data is None else self._parser.feed(data)
@@ -229,11 +235,8 @@ class EventStream:
         last = self._parser.finish()
         return [] if last is None else [last]
 
-    def _give_up(self, is_early: bool) -> None:
-        if is_early:  # it was not silence that ended the wait
-            self.is_cut = True
-            return
-        raise EngineTimeout(
+    def _silence(self) -> EngineTimeout:
+        return EngineTimeout(
             f"{self._server.root} has said nothing for {self._server.silence_s:g} s",
             "A busy server may need a longer time-out.",
             retryable=True,
@@ -243,10 +246,29 @@ class EventStream:
     def cut(self) -> None:
         """End the stream now: whoever reads it gets None."""
         self.expect_end(0.0)
-        self.is_cut = True
+        self._is_over = True
+
+    def hang_up(self, within_s: float) -> None:
+        """Say that nothing more is wanted, by closing this side of the connection alone.
+
+        The server stops as if the whole had been closed, but what it has already said can still be read: the count of
+        what was generated depends on it. Cuts the stream when it has not ended within that time.
+        """
+        network = self._response.extensions.get("network_stream") if self._response is not None else None
+        connection = network.get_extra_info("socket") if network is not None else None
+        if connection is None:
+            self.cut()
+            return
+        try:
+            connection.shutdown(socket.SHUT_WR)
+        except OSError:  # it has just been closed from the other side
+            self.cut()
+            return
+        self.expect_end(within_s)
 
     def expect_end(self, within_s: float) -> None:
-        """Cut the stream unless it ends by itself within this time."""
+        """The stream has been told to end: cut it unless it does so within this time."""
+        self.is_cut = True
         self._deadline = asyncio.get_running_loop().time() + within_s
         if self._scope is not None and not self._scope.expired():
             self._scope.reschedule(self._deadline)
@@ -258,7 +280,7 @@ class EventStream:
 
     async def close(self) -> None:
         """Close the connection; an answer that is still underway is thereby cancelled."""
-        self.is_cut = True
+        self.is_cut = self._is_over = True
         try:
             if self._pending is not None:
                 self._pending.cancel()

@@ -18,6 +18,7 @@ from fot.errors import ConfigError, EngineError, EngineRefused, EngineUnavailabl
 __all__ = ["OpenAICompatible", "ServerOptions"]
 
 _ACKNOWLEDGE_S = 2.0
+_HANG_UP_S = 0.5
 _BAD_REQUEST = (400, 422)
 _REMEMBERED = 1024
 
@@ -98,14 +99,11 @@ class OpenAICompatible:
         stream = self._streams.get(request_id)
         if stream is None or stream.is_cut:
             return
-        is_read = stream.is_being_read
         if await self._tell_abort(request_id):
             stream.expect_end(_ACKNOWLEDGE_S)  # the engine's last word is still to come
         else:
-            stream.cut()
-            if not is_read:
-                await stream.close()
-        if is_read:
+            stream.hang_up(_HANG_UP_S)
+        if stream.is_being_read:
             try:
                 async with asyncio.timeout(_ACKNOWLEDGE_S):
                     await stream.closed.wait()
