@@ -18,7 +18,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from fot.methods import parse
-from fot.pools.read import Selection
+from fot.pools.read import Part
 from fot.replay import study as studies
 from fot.replay.evaluate import MethodResult, Study
 
@@ -66,14 +66,14 @@ def source(text: str) -> Source:
 def study_of(source: Source, half: str | None) -> Study:
     """Self-consistency and everything else on this pool, or on one half of its problems."""
     chosen = studies.choose([source.path], source.k)
-    if half:
-        chosen = replace(chosen, selections=tuple(_half(one, half == "odd") for one in chosen.selections))
+    selections = (replace(one, parts=tuple(p for p in one.parts if in_half(p, half))) for one in chosen.selections)
+    chosen = replace(chosen, selections=tuple(selections))
     return studies.study_of(chosen, commit=source.commit, grader="exact", shape=studies.cost_model(None), seed=0)
 
 
-def _half(selection: Selection, odd: bool) -> Selection:
-    parts = tuple(part for part in selection.parts if crc32(part.problem.problem_id.encode()) % 2 == odd)
-    return replace(selection, parts=parts)
+def in_half(part: Part, half: str | None) -> bool:
+    """Does the problem belong to this half (None: any)?"""
+    return half is None or crc32(part.problem.problem_id.encode()) % 2 == (half == "odd")
 
 
 def measure(study: Study, specs: Iterable[str]) -> dict[str, Measured]:

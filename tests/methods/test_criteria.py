@@ -47,6 +47,7 @@ def test_entropy_and_majority():
     assert entropy((2, 2)) == 0.0
     assert entropy((3,)) == entropy((3, 1))  # unanimity is set against one vote, as released
     stop = criterion_of("entropy", None)
+    assert stop.is_met((8, 3, 1))  # exactly on the threshold
     assert [stop.is_met((votes,)) for votes in (1, 2, 3, 4)] == [False, False, False, True]
 
 
