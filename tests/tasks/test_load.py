@@ -35,7 +35,7 @@ def test_every_benchmark_names_things_that_exist():
 
 
 def test_an_unknown_benchmark_is_met_with_a_guess():
-    with pytest.raises(ConfigError, match="Did you mean 'aime2[45]'"):
+    with pytest.raises(ConfigError, match=r"Did you mean 'aime2[45]'"):
         benchmark("aime2")
 
 
