@@ -76,7 +76,8 @@ class GraderOptions:
     @property
     def worker_count(self) -> int:
         """How many processes: what was asked for, or the cores that this process may use."""
-        return self.workers or len(os.sched_getaffinity(0))
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        return self.workers or cores or 1
 
 
 class Grader(Protocol):
