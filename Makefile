@@ -6,7 +6,7 @@ RUN_EXTRAS = embedded
 DEV_EXTRAS = pools,stats,figures,math,serve,embedded,dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo check test cov lint bench docs clean
+.PHONY: help install demo check test cov lint browser bench docs clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -39,6 +39,10 @@ test: check ## check, then every test
 cov: install ## every test, with coverage
 	$(BIN)/pytest -n 2 --cov --cov-report=term
 
+browser: install ## watch the live view in a real browser (needs node, npm and chromium)
+	@test -d .browser/node_modules/axe-core || npm install --silent --no-audit --no-fund --prefix .browser playwright-core axe-core
+	FOT_BROWSER_MODULES=$(CURDIR)/.browser/node_modules $(BIN)/pytest tests/serve/test_browser.py
+
 bench: install ## measure the index and the simulator
 	$(BIN)/python -m benchmarks.index_throughput
 	$(BIN)/python -m benchmarks.simulation
@@ -48,4 +52,4 @@ docs: install $(VENV)/installed-docs ## build the documentation into site/
 	$(BIN)/zensical build --strict
 
 clean: ## remove what was built, and the environment
-	rm -rf $(VENV) build dist site .coverage* .hypothesis .*_cache
+	rm -rf $(VENV) .browser build dist site .coverage* .hypothesis .*_cache

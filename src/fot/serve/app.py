@@ -27,7 +27,13 @@ from fot.serve.streams import EventResponse, PassedResponse, VotedResponse, disc
 __all__ = ["create"]
 
 log = logging.getLogger("fot.serve")
-_STATIC = {"app.js": "text/javascript", "funnel.js": "text/javascript", "app.css": "text/css", "login.css": "text/css"}
+_STATIC = {
+    "app.js": "text/javascript",
+    "funnel.js": "text/javascript",
+    "app.css": "text/css",
+    "login.css": "text/css",
+    "icon.svg": "image/svg+xml",
+}
 _LOGIN_BYTES = 4096
 
 

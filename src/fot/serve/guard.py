@@ -42,7 +42,7 @@ _HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
-_OPEN = ("/health", "/login", "/static/app.css", "/static/login.css")
+_OPEN = ("/health", "/login", "/static/app.css", "/static/login.css", "/static/icon.svg")
 """Needs no key: nothing here tells anything of what the server does."""
 _VIEW = ("/", "/static/app.js", "/static/funnel.js")
 

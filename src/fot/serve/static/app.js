@@ -1,1 +1,319 @@
+/* The live view: listens to /live/events, keeps all runs, and draws what has changed once per frame. */
+"use strict";
 
+(() => {
+  const HISTORY = 96; // points of a lane's density that are kept
+  const STATES = ["running", "finished", "banked", "pruned", "cancelled", "failed"];
+  const $ = (id) => document.getElementById(id);
+  const runs = new Map();
+  const cards = new Map();
+  const dirty = new Set();
+  let chosen = null;
+  let isPinned = false; // chosen by the reader, not by being the newest
+  let lane = -1;
+  let layout = null;
+  let source = null;
+  let isAsked = false;
+  let textTimer = 0;
+
+  const make = (tag, more, ...inside) => {
+    const made = Object.assign(document.createElement(tag), more);
+    made.append(...inside);
+    return made;
+  };
+  const number = (value) => Math.round(value).toLocaleString("en");
+  const tokensOf = (run) => run.lanes.reduce((sum, each) => sum + each.tokens, 0);
+
+  // --- what comes
+
+  const laneOf = ([tokens, density, state, answer, history]) => ({ tokens, density, state, answer, history: history || [] });
+
+  function update(target, told) {
+    Object.assign(target, told, { lanes: target.lanes });
+    for (const [key, values] of Object.entries(told.lanes)) {
+      const next = laneOf(values);
+      const old = target.lanes[key];
+      next.history = old.history;
+      const last = next.history.length ? next.history[next.history.length - 1][0] : 0;
+      if (next.tokens > last) next.history.push([next.tokens, next.density]);
+      if (next.history.length > HISTORY) next.history = next.history.filter((_, i, all) => (all.length - 1 - i) % 2 === 0);
+      target.lanes[key] = next;
+    }
+  }
+
+  function onSnapshot(event) {
+    runs.clear();
+    for (const told of JSON.parse(event.data).runs) runs.set(told.id, { ...told, lanes: told.lanes.map(laneOf) });
+    for (const id of [...cards.keys()]) if (!runs.has(id)) dropCard(id);
+    for (const id of runs.keys()) dirty.add(id);
+    if (chosen !== null && !runs.has(chosen)) [chosen, isPinned] = [null, false];
+    ask();
+  }
+
+  function onDelta(event) {
+    const told = JSON.parse(event.data);
+    for (const id of told.gone) {
+      runs.delete(id);
+      dropCard(id);
+      if (chosen === id) [chosen, isPinned] = [null, false];
+    }
+    for (const run of told.runs) {
+      const known = runs.get(run.id);
+      if (known) update(known, run);
+      else fetchRun(run.id);
+      dirty.add(run.id);
+    }
+    ask();
+  }
+
+  async function fetchRun(id) {
+    const answer = await fetch(`/live/runs/${encodeURIComponent(id)}`);
+    if (!answer.ok) return;
+    const told = await answer.json();
+    runs.set(id, { ...told, lanes: told.lanes.map(laneOf) });
+    dirty.add(id);
+    ask();
+  }
+
+  function connect(wait) {
+    source = new EventSource("/live/events");
+    source.addEventListener("open", () => link("on", "live"));
+    source.addEventListener("snapshot", onSnapshot);
+    source.addEventListener("delta", onDelta);
+    source.addEventListener("error", () => {
+      link("off", "reconnecting");
+      if (source.readyState !== EventSource.CLOSED) return;
+      setTimeout(() => connect(Math.min(wait * 2, 15000)), wait);
+    });
+  }
+
+  function link(state, text) {
+    if ($("link").textContent === text) return;
+    $("link").dataset.state = state;
+    $("link").textContent = text;
+  }
+
+  // --- what is drawn, once per frame
+
+  function ask() {
+    if (isAsked) return;
+    isAsked = true;
+    requestAnimationFrame(() => { isAsked = false; draw(); });
+  }
+
+  function draw() {
+    if (!isPinned) choose([...runs.keys()].pop() ?? null, false);
+    for (const id of dirty) if (runs.has(id)) drawCard(runs.get(id));
+    const isChosenDirty = dirty.has(chosen);
+    dirty.clear();
+    drawCounts();
+    $("empty").hidden = runs.size > 0;
+    const isHidden = chosen === null || !runs.has(chosen);
+    const isNew = $("run").hidden && !isHidden;
+    $("run").hidden = isHidden;
+    if (isNew) drawLegend(); // a canvas has no size before it is shown
+    if (isChosenDirty && runs.has(chosen)) drawRun(runs.get(chosen));
+  }
+
+  function drawCounts() {
+    const counts = {};
+    for (const run of runs.values()) counts[run.state] = (counts[run.state] || 0) + 1;
+    const text = Object.entries(counts).map(([state, count]) => `${count} ${state}`).join(", ");
+    if ($("counts").textContent !== text) $("counts").textContent = text;
+  }
+
+  function drawCard(run) {
+    if (!cards.has(run.id)) addCard(run.id);
+    const card = cards.get(run.id);
+    card.name.textContent = run.answer ?? (run.state === "queued" ? "waiting" : "…");
+    card.said.textContent = `${run.state}, k ${run.k}${run.saved ? `, −${Math.round(run.saved * 100)} %` : ""}`;
+    card.button.setAttribute("aria-pressed", String(run.id === chosen));
+    Funnel.draw(card.canvas, run, { mini: true, order: "tokens" });
+  }
+
+  function addCard(id) {
+    const canvas = make("canvas", { ariaHidden: "true" });
+    const [name, said] = [make("span", { className: "name" }), make("span", { className: "said" })];
+    const button = make("button", { type: "button" }, canvas, name, said);
+    button.addEventListener("click", () => { choose(id, true); $("detail").scrollIntoView({ block: "nearest" }); });
+    const item = make("li", {}, button);
+    $("runs").prepend(item);
+    cards.set(id, { item, button, canvas, name, said });
+  }
+
+  function dropCard(id) {
+    cards.get(id)?.item.remove();
+    cards.delete(id);
+  }
+
+  function choose(id, isByReader) {
+    isPinned = isPinned || isByReader;
+    if (id === chosen) return;
+    for (const each of [chosen, id]) if (each !== null) dirty.add(each);
+    chosen = id;
+    closeLane();
+    ask();
+  }
+
+  function drawRun(run) {
+    $("title").textContent = titleOf(run);
+    $("about").textContent = [run.state + (run.why ? ` (${run.why})` : ""), run.model, run.policy, run.id].filter(Boolean).join(" · ");
+    $("question").textContent = run.question;
+    drawFigures(run);
+    drawFunnel(run);
+    drawVotes(run);
+    if ($("rows").closest("details").open) drawRows(run);
+  }
+
+  function titleOf(run) {
+    if (run.state === "queued") return "Waiting for room";
+    if (run.state === "running") return run.answer === null ? "No vote yet" : `Leading: ${run.answer}`;
+    return run.answer === null ? "No answer" : `Answer: ${run.answer}`;
+  }
+
+  function drawFigures(run) {
+    const counts = Funnel.tally(run);
+    const figures = [
+      ["rollouts", run.k, counts.running ? `${counts.running} running` : ""],
+      ["banked", counts.banked || 0, ""],
+      ["pruned", counts.pruned || 0, ""],
+      ["finished", counts.finished || 0, ""],
+      ["tokens", number(tokensOf(run)), run.result ? `${number(run.result.usage.overshoot_tokens)} overshoot` : ""],
+      ["saved", run.saved === null ? "–" : `${Math.round(run.saved * 100)} %`, run.saved === null ? "not known yet" : "of tokens, estimated"],
+      ["time", `${run.seconds.toFixed(1)} s`, ""],
+    ];
+    $("figures").replaceChildren(...figures.map(([name, value, more]) =>
+      make("div", {}, make("dt", { textContent: name }), make("dd", { textContent: value }, ...(more ? [make("small", { textContent: more })] : [])))));
+  }
+
+  function drawFunnel(run) {
+    const canvas = $("funnel");
+    const height = `${Math.max(180, Math.min(46 + run.lanes.length * 13, Math.max(420, window.innerHeight * 0.62)))}px`;
+    if (canvas.style.height !== height) canvas.style.height = height;
+    layout = Funnel.draw(canvas, run, { selected: lane, order: $("order").value });
+    const words = Funnel.summary(run);
+    if (canvas.getAttribute("aria-label") !== words) canvas.setAttribute("aria-label", words);
+  }
+
+  function drawVotes(run) {
+    const votes = Object.entries(run.votes).sort((a, b) => b[1] - a[1]);
+    const all = votes.reduce((sum, [, count]) => sum + count, 0);
+    const items = votes.slice(0, 12).map(([answer, count]) => {
+      const fill = make("div", { className: "fill" });
+      fill.style.width = `${(100 * count) / all}%`;
+      const leads = answer === run.answer;
+      return make("li", { className: leads ? "leads" : "" },
+        make("span", { className: "answer", textContent: (leads ? "★ " : "") + answer, title: answer }),
+        make("span", { className: "count", textContent: Number(count.toFixed(2)) }),
+        make("div", { className: "track" }, fill));
+    });
+    if (votes.length > 12) items.push(make("li", { className: "none", textContent: `and ${votes.length - 12} more` }));
+    $("votes").replaceChildren(...(items.length ? items : [make("li", { className: "none", textContent: "Nobody has voted yet." })]));
+  }
+
+  function drawRows(run) {
+    $("rows").replaceChildren(...run.lanes.map((each, i) => {
+      const open = make("button", { type: "button", textContent: "read", ariaLabel: `read rollout ${i}` });
+      open.addEventListener("click", () => openLane(i));
+      const cells = [i, each.state, number(each.tokens), each.density.toFixed(2), each.answer ?? ""];
+      return make("tr", {}, ...cells.map((value) => make("td", { textContent: value })), make("td", {}, open));
+    }));
+  }
+
+  // --- one lane's text
+
+  function select(next) {
+    lane = next;
+    if (runs.has(chosen)) drawFunnel(runs.get(chosen));
+  }
+
+  function openLane(next) {
+    select(next);
+    $("lane").hidden = false;
+    readLane(true);
+  }
+
+  function closeLane() {
+    clearTimeout(textTimer);
+    lane = -1;
+    $("lane").hidden = true;
+    $("text").textContent = "";
+  }
+
+  async function readLane(isFirst) {
+    clearTimeout(textTimer);
+    const [id, which, run] = [chosen, lane, runs.get(chosen)];
+    if (!run || which < 0) return;
+    const each = run.lanes[which];
+    $("lane-title").textContent = `Rollout ${which}: ${each.state}, ${number(each.tokens)} tokens${each.answer === null ? "" : `, answers ${each.answer}`}`;
+    const answer = await fetch(`/live/runs/${encodeURIComponent(id)}/lanes/${which}`);
+    if (id !== chosen || which !== lane) return;
+    $("text").textContent = answer.ok ? (await answer.json()).text : "This text is not kept.";
+    if (isFirst) $("lane-title").focus();
+    if (run.state === "running") textTimer = setTimeout(() => readLane(false), 1000);
+  }
+
+  function onKey(event) {
+    const run = runs.get(chosen);
+    if (!run || !layout) return;
+    const row = layout.order.indexOf(lane);
+    const last = run.lanes.length - 1;
+    const rows = { ArrowDown: Math.min(row + 1, last), ArrowUp: Math.max(row - 1, 0), Home: 0, End: last };
+    if (event.key in rows) select(layout.order[rows[event.key]]);
+    else if (event.key === "Enter" && lane >= 0) openLane(lane);
+    else return;
+    event.preventDefault();
+    if (lane >= 0) $("keys").textContent = `Rollout ${lane}: ${run.lanes[lane].state}, ${number(run.lanes[lane].tokens)} tokens. Enter reads it.`;
+  }
+
+  // --- the page itself
+
+  const THEMES = ["auto", "light", "dark"];
+
+  function setTheme(theme) {
+    if (theme === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = theme;
+    $("theme").textContent = `◐ ${theme}`;
+    $("theme").setAttribute("aria-label", `theme: ◐ ${theme}`);
+    try { localStorage.setItem("fot-theme", theme); } catch { /* a browser that keeps nothing */ }
+    redraw();
+  }
+
+  function redraw() {
+    for (const id of runs.keys()) dirty.add(id);
+    drawLegend();
+    Funnel.draw($("logo"), { lanes: [4, 9, 3, 6].map((tokens, i) => ({ tokens, state: "finished", density: i * 4, answer: null })) }, { mini: true });
+    ask();
+  }
+
+  function drawLegend() {
+    const items = STATES.map((state) => [make("canvas", { ariaHidden: "true" }), state]);
+    const scale = make("canvas", { className: "scale", ariaHidden: "true" });
+    $("legend").replaceChildren(
+      make("li", {}, "calm", scale, "hesitating"),
+      ...items.map(([canvas, state]) => make("li", {}, canvas, state)));
+    for (const [canvas, state] of items) Funnel.mark(canvas, state);
+    Funnel.scale(scale);
+  }
+
+  $("hint").textContent = `curl ${location.origin}/v1/chat/completions -H 'content-type: application/json' \\\n  -d '{"model": "…", "messages": [{"role": "user", "content": "What is 6 times 7?"}]}'`;
+  $("theme").addEventListener("click", () => {
+    const now = document.documentElement.dataset.theme || "auto";
+    setTheme(THEMES[(THEMES.indexOf(now) + 1) % THEMES.length]);
+  });
+  $("order").addEventListener("change", () => { if (runs.has(chosen)) drawFunnel(runs.get(chosen)); });
+  $("close").addEventListener("click", () => { closeLane(); select(-1); $("funnel").focus(); });
+  $("funnel").addEventListener("click", (event) => {
+    const next = layout ? layout.laneAt(event.offsetY) : -1;
+    if (next >= 0) openLane(next);
+  });
+  $("funnel").addEventListener("keydown", onKey);
+  $("rows").closest("details").addEventListener("toggle", () => { if (runs.has(chosen)) drawRows(runs.get(chosen)); });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !$("lane").hidden) $("close").click(); });
+  window.addEventListener("resize", redraw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  let kept = "auto";
+  try { kept = localStorage.getItem("fot-theme") || "auto"; } catch { /* a browser that keeps nothing */ }
+  setTheme(THEMES.includes(kept) ? kept : "auto");
+  connect(1000);
+})();

@@ -1,1 +1,292 @@
+/* Draws one problem as a funnel: a lane for every rollout, growing to the right in tokens.
+ *
+ *   const layout = Funnel.draw(canvas, problem, options);
+ *   Funnel.mark(canvas, "banked");                  one mark, for a legend
+ *   Funnel.summary(problem);                        the same in words, for those who cannot see it
+ *
+ * problem = {
+ *   lanes: [{tokens, state, density, answer, history: [[tokens, density], ...]}, ...],
+ *   checkpoints: [6000, 10000],    lines across the lanes
+ *   answer: "42" or null           the answer that leads or has won
+ * }
+ * state is waiting, running, finished, banked, pruned, cancelled or failed. history may be missing or empty.
+ * options = {selected: lane or -1, order: "number" | "tokens", mini: true for a thumbnail, dark: true | false}
+ * layout.laneAt(y) is the lane drawn at that height in CSS pixels, or -1; layout.order is the lanes from top to bottom.
+ *
+ * Hesitation shows twice: a lane turns from blue to orange and grows thicker. Every end has a mark of its own shape, so
+ * that nothing depends on colour. The size is the canvas's own in CSS. Nothing else on the page is touched or needed.
+ */
+"use strict";
 
+const Funnel = (() => {
+  const CALM = 0;
+  const TENSE = 12; // markers per 1,000 characters that are drawn as the most
+
+  const PALETTES = {
+    light: {
+      ink: "#1d2433", faint: "#5b6475", grid: "#d5dae4", line: "#7a8497", select: "#e4ebf7", track: "#eef1f6",
+      scale: [[43, 108, 176], [120, 130, 160], [222, 140, 40], [190, 62, 18]],
+      finished: "#1d2433", banked: "#0b6e4f", pruned: "#b02a1c", cancelled: "#5b6475", failed: "#8a1c7c", win: "#0b6e4f",
+    },
+    dark: {
+      ink: "#e8ecf4", faint: "#9aa5b8", grid: "#2d3546", line: "#78849a", select: "#26324a", track: "#1a2130",
+      scale: [[94, 164, 232], [150, 160, 190], [240, 170, 80], [255, 112, 67]],
+      finished: "#e8ecf4", banked: "#4fd1a5", pruned: "#ff8a75", cancelled: "#9aa5b8", failed: "#e08ad6", win: "#4fd1a5",
+    },
+  };
+
+  function isDark(canvas) {
+    const told = getComputedStyle(canvas).color.match(/[\d.]+/g);
+    return told ? Number(told[0]) * 0.3 + Number(told[1]) * 0.59 + Number(told[2]) * 0.11 > 140 : false;
+  }
+
+  function paletteOf(canvas, options) {
+    const dark = options && "dark" in options ? options.dark : isDark(canvas);
+    return dark ? PALETTES.dark : PALETTES.light;
+  }
+
+  function tension(density) {
+    return Math.max(0, Math.min(1, (density - CALM) / (TENSE - CALM)));
+  }
+
+  function colour(palette, density) {
+    const at = tension(density) * (palette.scale.length - 1);
+    const low = Math.min(Math.floor(at), palette.scale.length - 2);
+    const part = at - low;
+    const mixed = palette.scale[low].map((value, i) => Math.round(value + (palette.scale[low + 1][i] - value) * part));
+    return `rgb(${mixed.join(",")})`;
+  }
+
+  /* The canvas in CSS pixels, sharp on every screen. */
+  function prepare(canvas) {
+    const ratio = Math.min(window.devicePixelRatio || 1, 3);
+    const width = canvas.clientWidth || 300;
+    const height = canvas.clientHeight || 150;
+    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+    }
+    const pen = canvas.getContext("2d");
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    return { pen, width, height };
+  }
+
+  const SHAPES = {
+    finished: (pen, x, y, r) => { pen.arc(x, y, r, 0, 2 * Math.PI); pen.fill(); },
+    banked: (pen, x, y, r) => {
+      pen.moveTo(x, y - r * 1.3); pen.lineTo(x + r * 1.3, y); pen.lineTo(x, y + r * 1.3); pen.lineTo(x - r * 1.3, y);
+      pen.closePath(); pen.fill();
+    },
+    pruned: (pen, x, y, r) => {
+      pen.moveTo(x - r, y - r); pen.lineTo(x + r, y + r); pen.moveTo(x + r, y - r); pen.lineTo(x - r, y + r); pen.stroke();
+    },
+    cancelled: (pen, x, y, r) => {
+      pen.moveTo(x - r * 0.6, y - r * 1.1); pen.lineTo(x - r * 0.6, y + r * 1.1);
+      pen.moveTo(x + r * 0.6, y - r * 1.1); pen.lineTo(x + r * 0.6, y + r * 1.1); pen.stroke();
+    },
+    failed: (pen, x, y, r) => {
+      pen.moveTo(x, y - r * 1.2); pen.lineTo(x + r * 1.2, y + r); pen.lineTo(x - r * 1.2, y + r); pen.closePath(); pen.stroke();
+    },
+    running: (pen, x, y, r) => {
+      pen.moveTo(x - r, y - r); pen.lineTo(x + r * 0.6, y); pen.lineTo(x - r, y + r); pen.stroke();
+    },
+    waiting: (pen, x, y, r) => { pen.arc(x, y, r * 0.7, 0, 2 * Math.PI); pen.stroke(); },
+  };
+
+  function drawMark(pen, palette, state, x, y, r) {
+    const shape = SHAPES[state] || SHAPES.waiting;
+    pen.beginPath();
+    pen.fillStyle = pen.strokeStyle = palette[state] || palette.faint;
+    pen.lineWidth = Math.max(1.4, r * 0.45);
+    pen.lineCap = "round";
+    shape(pen, x, y, r);
+  }
+
+  function ordered(lanes, order) {
+    const numbers = lanes.map((_, i) => i);
+    return order === "tokens" ? numbers.sort((a, b) => lanes[b].tokens - lanes[a].tokens || a - b) : numbers;
+  }
+
+  function shortTokens(tokens) {
+    if (tokens < 1000) return String(tokens);
+    return `${(tokens / 1000).toFixed(tokens % 1000 && tokens < 10000 ? 1 : 0)}k`;
+  }
+
+  function niceStep(most) {
+    const rough = most / 5;
+    const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1)));
+    return [1, 2, 5, 10].map((m) => m * power).find((step) => step >= rough) || power * 10;
+  }
+
+  /* Where everything goes. */
+  function plan(problem, width, height, mini) {
+    const lanes = problem.lanes;
+    const checkpoints = problem.checkpoints || [];
+    const reached = lanes.reduce((most, lane) => Math.max(most, lane.tokens), 0);
+    const next = checkpoints.find((tokens) => tokens > reached);
+    const most = Math.max(reached * 1.02, next && next < reached * 1.6 ? next * 1.05 : 0, 10);
+    const left = mini ? 2 : 34;
+    const right = mini ? 8 : Math.min(110, width * 0.2);
+    const top = mini ? 2 : 22;
+    const bottom = mini ? 2 : 24;
+    const pitch = (height - top - bottom) / Math.max(lanes.length, 1);
+    const scale = (width - left - right) / most;
+    return { left, right, top, bottom, pitch, most, reached, x: (tokens) => left + tokens * scale };
+  }
+
+  function drawGrid(pen, palette, at, problem, width, height) {
+    const step = niceStep(at.most);
+    pen.font = "11px system-ui, sans-serif";
+    pen.textAlign = "center";
+    pen.lineWidth = 1;
+    for (let tokens = 0; tokens <= at.most; tokens += step) {
+      const x = Math.round(at.x(tokens)) + 0.5;
+      pen.strokeStyle = palette.grid;
+      pen.beginPath(); pen.moveTo(x, at.top); pen.lineTo(x, height - at.bottom); pen.stroke();
+      pen.fillStyle = palette.faint;
+      pen.textBaseline = "top";
+      pen.fillText(shortTokens(tokens) + (tokens ? "" : " tokens"), Math.max(x, tokens ? 0 : 30), height - at.bottom + 7);
+    }
+  }
+
+  function drawCheckpoints(pen, palette, at, problem, height, mini) {
+    let labelled = -Infinity;
+    for (const tokens of problem.checkpoints || []) {
+      if (tokens > at.most) continue;
+      const x = Math.round(at.x(tokens)) + 0.5;
+      pen.strokeStyle = palette.line;
+      pen.lineWidth = 1;
+      pen.setLineDash(mini ? [2, 2] : [5, 4]);
+      pen.beginPath(); pen.moveTo(x, at.top - (mini ? 0 : 5)); pen.lineTo(x, height - at.bottom); pen.stroke();
+      pen.setLineDash([]);
+      if (mini || x - labelled < 30) continue;
+      labelled = x;
+      pen.fillStyle = palette.faint;
+      pen.textAlign = "center";
+      pen.textBaseline = "alphabetic";
+      pen.fillText(shortTokens(tokens), x, at.top - 9);
+    }
+  }
+
+  /* One lane, in pieces of even hesitation. */
+  function drawLane(pen, palette, at, lane, y, mini) {
+    const full = Math.max(1.5, Math.min(at.pitch * (mini ? 0.9 : 0.72), 14));
+    const points = lane.history && lane.history.length ? lane.history : [[lane.tokens, lane.density || 0]];
+    let from = 0;
+    let shown = null; // what is drawn from `from` on, until the colour changes
+    const flush = (to) => {
+      if (shown === null || to <= from) return;
+      pen.fillStyle = shown;
+      const thick = mini ? full : full * (0.4 + 0.6 * tension(density));
+      pen.fillRect(at.x(from), y - thick / 2, Math.max(at.x(to) - at.x(from), 0.5) + 0.4, thick);
+      from = to;
+    };
+    let density = 0;
+    let reached = 0;
+    for (const [tokens, next] of points) {
+      const stepped = Math.round(Math.min(next, TENSE) * 4) / 4;
+      if (shown !== null && stepped !== density) flush(reached);
+      density = stepped;
+      shown = colour(palette, density);
+      reached = Math.min(tokens, lane.tokens);
+    }
+    flush(lane.tokens);
+  }
+
+  function fitted(pen, text, room) {
+    if (pen.measureText(text).width <= room) return text;
+    let kept = text.slice(0, 60);
+    while (kept.length > 1 && pen.measureText(`${kept}…`).width > room) kept = kept.slice(0, -1);
+    return `${kept}…`;
+  }
+
+  function drawEnd(pen, palette, at, problem, lane, y, width) {
+    const r = Math.max(2, Math.min(at.pitch * 0.32, 5));
+    const x = at.x(lane.tokens) + r + 3;
+    drawMark(pen, palette, lane.state, x, y, r);
+    if (lane.answer === null || lane.answer === undefined || lane.state === "pruned" || at.pitch < 9) return;
+    const wins = lane.answer === problem.answer;
+    pen.font = `${wins ? "600 " : ""}${Math.min(12, at.pitch * 0.95)}px system-ui, sans-serif`;
+    pen.fillStyle = wins ? palette.win : palette.faint;
+    pen.textAlign = "left";
+    pen.textBaseline = "middle";
+    pen.fillText(fitted(pen, String(lane.answer), width - x - r - 8), x + r + 5, y + 0.5);
+  }
+
+  function drawNumber(pen, palette, at, number, y, every) {
+    if (number % every) return;
+    pen.font = `${Math.min(11, Math.max(8, at.pitch))}px system-ui, sans-serif`;
+    pen.fillStyle = palette.faint;
+    pen.textAlign = "right";
+    pen.textBaseline = "middle";
+    pen.fillText(String(number), at.left - 8, y + 0.5);
+  }
+
+  function draw(canvas, problem, options) {
+    const { mini = false, selected = -1, order = "number" } = options || {};
+    const palette = paletteOf(canvas, options);
+    const { pen, width, height } = prepare(canvas);
+    const at = plan(problem, width, height, mini);
+    const rows = ordered(problem.lanes, order);
+    const every = at.pitch >= 9 ? 1 : at.pitch >= 5 ? 4 : 8;
+    if (!mini) drawGrid(pen, palette, at, problem, width, height);
+    rows.forEach((number, row) => {
+      const y = at.top + (row + 0.5) * at.pitch;
+      if (number === selected) {
+        pen.fillStyle = palette.select;
+        pen.fillRect(0, y - at.pitch / 2, width, at.pitch);
+      }
+      drawLane(pen, palette, at, problem.lanes[number], y, mini);
+    });
+    drawCheckpoints(pen, palette, at, problem, height, mini);
+    if (!mini) {
+      rows.forEach((number, row) => {
+        const y = at.top + (row + 0.5) * at.pitch;
+        drawNumber(pen, palette, at, number, y, every);
+        drawEnd(pen, palette, at, problem, problem.lanes[number], y, width);
+      });
+    }
+    return {
+      order: rows,
+      laneAt: (y) => {
+        const row = Math.floor((y - at.top) / at.pitch);
+        return row >= 0 && row < rows.length ? rows[row] : -1;
+      },
+    };
+  }
+
+  function mark(canvas, state) {
+    const { pen, width, height } = prepare(canvas);
+    drawMark(pen, paletteOf(canvas), state, width / 2, height / 2, Math.min(width, height) * 0.27);
+  }
+
+  /* The scale of hesitation, calm to tense. */
+  function scale(canvas) {
+    const palette = paletteOf(canvas);
+    const { pen, width, height } = prepare(canvas);
+    for (let x = 0; x < width; x += 1) {
+      const density = CALM + (TENSE - CALM) * (x / width);
+      const thick = (height - 2) * (0.4 + 0.6 * tension(density));
+      pen.fillStyle = colour(palette, density);
+      pen.fillRect(x, (height - thick) / 2, 1.5, thick);
+    }
+  }
+
+  function tally(problem) {
+    const counts = {};
+    for (const lane of problem.lanes) counts[lane.state] = (counts[lane.state] || 0) + 1;
+    return counts;
+  }
+
+  function summary(problem) {
+    const counts = Object.entries(tally(problem)).map(([state, count]) => `${count} ${state}`);
+    const tokens = problem.lanes.reduce((sum, lane) => sum + lane.tokens, 0);
+    const lead = problem.answer === null || problem.answer === undefined ? "no answer yet" : `answer ${problem.answer}`;
+    return `${problem.lanes.length} rollouts: ${counts.join(", ")}; ${tokens} tokens; ${lead}.`;
+  }
+
+  return { draw, mark, scale, summary, tally, TENSE };
+})();
+
+if (typeof window !== "undefined") window.Funnel = Funnel;

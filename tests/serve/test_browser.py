@@ -1,0 +1,67 @@
+"""The live view in a real browser. Opt-in: `make browser` brings what this needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from fot.engines.scripted import Pace
+from tests.serve.house import MESSAGES, House, rollout
+
+MODULES = os.environ.get("FOT_BROWSER_MODULES", "")
+CHROMIUM = os.environ.get("FOT_BROWSER_CHROMIUM") or shutil.which("chromium") or ""
+SCRIPT = Path(__file__).parent / "browser.mjs"
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+
+pytestmark = pytest.mark.skipif(
+    not (MODULES and CHROMIUM and shutil.which("node")), reason="no browser here: `make browser` brings one"
+)
+
+
+def funnel():
+    """32 rollouts that hesitate differently; one of them tries to break out of the page."""
+    made = []
+    for number in range(32):
+        answer = "18" if number % 5 == 3 else HOSTILE if number == 22 else "24"
+        more = HOSTILE if number == 0 else "Wait, perhaps. Hmm, let me check again. " * (number % 7)
+        made.append(rollout(number, 12 + 7 * ((number * 5) % 16), answer, more=more))
+    return made
+
+
+def test_a_funnel_from_its_start_to_its_verdict(tmp_path):
+    folder = Path(os.environ.get("FOT_BROWSER_FOLDER") or tmp_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    pace = Pace(chunk_tokens=2, turns=1, token_s=0.05, spread=0.4, abort_tokens=1)
+    with House(funnel(), k=32, policy="fot:checkpoints=60/90/120", pace=pace, dialect="sglang") as house:
+        browser = subprocess.Popen(
+            ["node", str(SCRIPT), house.url, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=os.environ | {"FOT_BROWSER_CHROMIUM": CHROMIUM},
+        )  # fmt: skip
+        try:
+            assert browser.stderr is not None
+            assert "ready" in browser.stderr.readline()
+            ask = {"model": "scripted", "messages": MESSAGES}
+            answer = httpx2.post(f"{house.url}/v1/chat/completions", json=ask, timeout=120).json()
+            told, complaints = browser.communicate(timeout=180)
+        finally:
+            browser.kill()
+            browser.wait()
+    assert browser.returncode == 0, complaints
+    seen = json.loads(told)
+    assert seen["errors"] == []
+    assert seen["outside"] == []
+    assert seen["violations"] == {name: [] for name in ("running", "light", "table", "dark", "phone")}
+    assert seen["before"].startswith("running")
+    assert seen["title"] == f"Answer: {answer['fot']['answer']}" == "Answer: 24"
+    assert f"{answer['fot']['fates'].count('pruned')} pruned" in seen["label"]
+    assert HOSTILE in seen["text"]
+    assert seen["focus"] == "lane-title"
+    assert seen["closed"]
+    assert seen["wider"] <= 0
+    assert seen["drawn"] > 20
