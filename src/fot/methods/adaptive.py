@@ -109,7 +109,9 @@ class Adaptive:
                 actions = self._drop(rollout) if observation.event is Event.FAILED else []
         if not self._has_pace and len(self.bank) >= ceil(self.plan.share * self.k):
             actions += self._set_pace(observation.clock)
-        return [*actions, Conclude()] if self._is_over() else [*actions, *self._advance()]
+        if not self._is_over():
+            actions += self._advance()  # which may leave nothing that could change the vote
+        return [*actions, Conclude()] if self._is_over() else actions
 
     def _commit(self, prefix: Prefix) -> list[Action]:
         self._due.pop(prefix.rollout, None)
