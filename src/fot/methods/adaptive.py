@@ -24,10 +24,10 @@ class PacedPlan:
     """How a funnel paces itself. Its unit of time is the pace: when `share` of its rollouts have committed."""
 
     share: float = parameter(0.25, "share of the rollouts whose commitment sets the pace")
-    at: tuple[float, ...] = parameter((1.0, 1.5, 2.0), "when to prune, in units of the pace")
+    at: tuple[float, ...] = parameter((1.0, 1.5), "when to prune, in units of the pace")
     keep: float = parameter(0.67, "share of the running rollouts that a checkpoint keeps")
     minimum: int = parameter(2, "rollouts that pruning leaves running")
-    limit: float | None = parameter(2.5, "when to end everything, in units of the pace; none: never")
+    limit: float | None = parameter(2.0, "when to end everything, in units of the pace; none: never")
     fallback: tuple[int, ...] = parameter(
         (10000, 15000, 20000), "token counts at which to prune while there is no pace"
     )
@@ -64,7 +64,7 @@ class AdaptivePlan(PacedPlan):
     """The adaptive funnel's parameters."""
 
     first: float = parameter(0.5, "share of k that is started; the others are never needed")
-    least: int = parameter(6, "rollouts that are started at least, where k allows")
+    least: int = parameter(5, "rollouts that are started at least, where k allows")
 
     def __post_init__(self) -> None:
         super().__post_init__()
