@@ -117,6 +117,8 @@ class Lane:
         self.failure: EngineError | None = None
         self.generated = 0
         """Tokens of all its requests, as the engine told them; what was lost with a connection is not known."""
+        self.is_estimated = False
+        """The engine told no count, in one of its requests at least."""
         self.prompt_tokens = 0
         self.cached_tokens = 0
         self.is_stopped = False
@@ -234,20 +236,21 @@ class Lane:
     async def _read(self, request: Request) -> str | None:
         text, track, loop = self.text, self._track, asyncio.get_running_loop()
         base, before, finish = request.prefix_tokens, self.generated, None
-        prompt, cached = 0, 0
+        prompt, cached, is_estimated = 0, 0, False
         stream = self._terms.engine.stream(request)
         try:
             async for chunk in stream:
                 self._heard_at = loop.time()
                 self.has_begun.set()
                 text.add(chunk, base)
-                self.generated = before + chunk.tokens
+                self.generated, is_estimated = before + chunk.tokens, chunk.is_estimated
                 if chunk.prompt_tokens is not None:
                     prompt, cached = chunk.prompt_tokens, chunk.cached_tokens or cached
                 finish = chunk.finish_reason or finish
                 if not self.is_stopped:
                     self._tell(track, may_be_held=finish is None)
         finally:
+            self.is_estimated |= is_estimated
             self.prompt_tokens += prompt
             self.cached_tokens += cached
             await closing(stream)

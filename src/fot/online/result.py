@@ -143,6 +143,7 @@ def result_of(run: Run, policy: str, way: Way) -> Result:
         for at, (charge, fate, answer, lane) in enumerate(zip(run.charges, run.fates, run.answers, lanes, strict=True))
     )
     generated = sum(rollout.generated for rollout in rollouts)
+    is_exact = run.can.exact_counts and not any(lane.is_estimated for lane in run.lanes)
     usage = Usage(
         prompt_tokens=sum(lane.prompt_tokens for lane in run.lanes) + run.extra_prompt_tokens,
         cached_tokens=sum(lane.cached_tokens for lane in run.lanes),
@@ -157,7 +158,7 @@ def result_of(run: Run, policy: str, way: Way) -> Result:
         usage=usage,
         policy=policy,
         way=way,
-        counts="exact" if run.can.exact_counts else "estimated",
+        counts="exact" if is_exact else "estimated",
         wall_s=run.wall_s,
         is_interrupted=run.is_interrupted,
         starts=tuple(charge.start for charge in run.charges),
