@@ -198,6 +198,7 @@ class Job:
     def _done(self, work: asyncio.Task[Result]) -> None:
         desk = self._desk
         desk.jobs.discard(self)
+        self.view.generated = self.problem.generated
         failed = work.cancelled() or work.exception() is not None
         if self.view.state in ("queued", "running"):
             desk.spend(self._client, self.problem.generated)

@@ -71,6 +71,8 @@ class RunView:
         self.result: Mapping[str, object] | None = None
         self.dirty: set[int] = set()
         self.is_dirty = True
+        self.generated = 0
+        """Tokens that were generated in all, once it is over."""
         self.read_text: Callable[[int], str] | None = None
         self.text_bytes = 0
         self._began = time.time()

@@ -22,6 +22,8 @@ PIECE = 2048
 """Characters of an answer in one chunk."""
 _TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
 _DENIED = (401, 403)
+_UNREAD = (408, 413)
+"""The rest of the request is not going to be read: the connection is of no use any more."""
 _FIELDS = {"vllm": "reasoning"}
 _STATEMENTS = {"boxed": "\\boxed{{{}}}", "paper": "\\boxed{{{}}}", "choice": "Answer: {}"}
 
@@ -56,6 +58,8 @@ class Failure(NamedTuple):
     @property
     def headers(self) -> dict[str, str]:
         """Headers that go with it."""
+        if self.status in _UNREAD:
+            return {"connection": "close"}
         if self.retry_after_s is None:
             return {}
         return {"retry-after": str(max(1, math.ceil(self.retry_after_s)))}

@@ -1,0 +1,58 @@
+"""Clients that are killed at random moments: nothing goes on upstream, and both sides' books agree.
+
+FOT_KILLS=500 kills that many.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import time
+
+import pytest
+
+from fot.engines.scripted import Pace
+from tests.serve.house import MESSAGES, House, spiders
+
+KILLS = int(os.environ.get("FOT_KILLS", "12"))
+K = 8
+LIFE_S = 0.5
+PATIENCE_S = 20.0
+
+
+def request(*, stream):
+    body = json.dumps({"model": "scripted", "messages": MESSAGES, "stream": stream}).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+@pytest.mark.parametrize(("dialect", "slack"), [("sglang", 0), ("vllm", 1)])
+def test_killed_clients(dialect, slack):
+    """`slack`: tokens a rollout that were underway when a connection was closed, which only the upstream knows of."""
+    chance = random.Random(7)
+    pace = Pace(chunk_tokens=1, turns=1, token_s=0.02, abort_tokens=1 if slack == 0 else 0)
+    with House(spiders(K, 20), dialect=dialect, pace=pace, k=K) as house:
+        books: dict[str, int] = {}
+        for number in range(KILLS):
+            with socket.create_connection(("127.0.0.1", house.port), timeout=20) as line:
+                line.sendall(request(stream=bool(number % 2)))
+                if number % 3 == 0:
+                    line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a reset, not a farewell
+                time.sleep(chance.uniform(0, LIFE_S))
+            compare(house, books, slack * K * (number + 1))
+        assert house.call(house.script.counters()).running == 0
+        assert books
+
+
+def compare(house, books, slack):
+    """Wait until all is quiet and the books agree; a request may be read only after its client is gone."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        house.settle()
+        books |= {run_id: view.generated for run_id, view in dict(house.desk.board.runs).items()}
+        if 0 <= house.generated() - sum(books.values()) <= slack:
+            return
+        assert time.monotonic() < until, (house.generated(), sum(books.values()), slack)
+        time.sleep(0.01)
