@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from fot.engines.scripted import Pace, Scripted
 from fot.engines.scripted_server import ScriptedServer
 from fot.engines.sglang import Sglang
 from fot.engines.tape import TAG
+from fot.engines.transformers import Transformers
 from fot.engines.vllm import Vllm
 from fot.reasoner import model_path
 
@@ -173,6 +175,50 @@ def llama_server() -> Make:
     return make
 
 
+def random_llama(folder: Path) -> Path:
+    """A model of no sense at all, with a tokenizer that knows ASCII and cuts at every character."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    torch.set_num_threads(1)
+    spelt = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    alphabet = ["Ġ", "Ċ", *sorted(letter for letter in spelt if letter.isascii())]  # blank, newline, the rest
+    vocabulary = {token: number for number, token in enumerate(["<s>", "</s>", TAG, *alphabet])}
+    spelling = tokenizers.Tokenizer(tokenizers.models.BPE(vocabulary, []))
+    spelling.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    spelling.decoder = tokenizers.decoders.ByteLevel()
+    spelling.add_special_tokens(["<s>", "</s>"])
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=spelling, bos_token="<s>", eos_token="</s>")
+    tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}\n"
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=1024,
+        bos_token_id=0,
+        eos_token_id=1,
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+def in_transformers() -> Make:
+    @asynccontextmanager
+    async def make() -> AsyncIterator[Subject]:
+        with tempfile.TemporaryDirectory() as folder:
+            model = await asyncio.to_thread(random_llama, Path(folder))
+            engine = Transformers(model, parallel=8, threads=1)
+            yield Subject(engine, ask={"sampling": IGNORE_EOS})
+            await engine.close()
+
+    return make
+
+
 def live(url: str) -> Make:
     """A server that somebody runs, named in FOT_LIVE_SERVER; nobody else may use it meanwhile."""
 
@@ -203,6 +249,7 @@ SUBJECTS: dict[str, Make] = {
     "llamacpp-text": over_http("llamacpp", as_chat=False),
     "llamacpp-real": llama_server(),
     "embedded": embedded(),
+    "transformers": in_transformers(),
 }
 if "FOT_LIVE_SERVER" in os.environ:
     SUBJECTS["live"] = live(os.environ["FOT_LIVE_SERVER"])

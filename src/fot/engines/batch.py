@@ -82,7 +82,7 @@ class Batch:
         self._torch = import_module("torch")
         self._caches = import_module("transformers.cache_utils")
         self._layers: list[tuple[Any, Any]] = []
-        self._prompt: tuple[tuple[int, ...], list[tuple[Any, Any]]] | None = None
+        self._prompt: tuple[list[int], list[tuple[Any, Any]]] = ([], [])
         self.rows: list[Row] = []
         self.computed_prompt_tokens = 0
 
@@ -93,19 +93,22 @@ class Batch:
 
     def prefill(self, row: Row) -> int:
         """Compute a new row's keys and values; returns how many of its prompt's tokens were not computed again."""
-        torch, ids = self._torch, tuple(row.ids)
-        if self._prompt is not None and self._prompt[0] == ids:
-            row.kept = self._prompt[1]
-            return len(ids)
-        with torch.inference_mode():
+        torch = self._torch
+        known, layers = self._prompt
+        shared = _common(known, row.ids)
+        if shared < len(row.ids) - 1:
             cache = self._caches.DynamicCache()
-            self._model(
-                input_ids=torch.tensor([row.ids], device=self._model.device), past_key_values=cache, use_cache=True
-            )
-        row.kept = [(keys[:, :, :-1], values[:, :, :-1]) for keys, values in _layers_of(cache)]
-        self.computed_prompt_tokens += len(ids)
-        self._prompt = (ids, row.kept)
-        return 0
+            for number, (keys, values) in enumerate(layers if shared else []):
+                cache.update(keys[:, :, :shared], values[:, :, :shared], number)
+            rest = torch.tensor([row.ids[shared:]], device=self._model.device)
+            with torch.inference_mode():
+                self._model(input_ids=rest, past_key_values=cache, use_cache=True)
+            layers = _layers_of(cache)
+            self.computed_prompt_tokens += len(row.ids) - shared
+            if not known or shared < len(known):  # another prompt, not this one gone on with
+                self._prompt = (list(row.ids), layers)
+        row.kept = [(keys[:, :, : row.cached], values[:, :, : row.cached]) for keys, values in layers]
+        return shared
 
     def join(self, row: Row) -> None:
         """Take a row in."""
@@ -186,3 +189,9 @@ class Batch:
 
 def _layers_of(cache: Any) -> list[tuple[Any, Any]]:
     return [(layer.keys, layer.values) for layer in cache.layers]
+
+
+def _common(known: Sequence[int], ids: Sequence[int]) -> int:
+    """How many tokens two prompts begin alike with."""
+    pairs = zip(known, ids, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(known), len(ids)))

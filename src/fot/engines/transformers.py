@@ -50,19 +50,27 @@ class _Run:
 class Transformers:
     """Runs `model`, a hub id or a folder, with at most `parallel` rollouts in the batch. It is a `BarrierEngine`.
 
-    `device` and `dtype` are torch's names for them. Loaded at the first use. Stop strings are not known here.
+    `device` and `dtype` are torch's names for them; `threads` is set for all of torch in this process. Loaded at the
+    first use. Stop strings are not known here.
     """
 
     name = "transformers"
 
     def __init__(
-        self, model: str | Path, *, parallel: int = 32, device: str = "cpu", dtype: str = "auto", tokenizer: Any = None
+        self,
+        model: str | Path,
+        *,
+        parallel: int = 32,
+        device: str = "cpu",
+        dtype: str = "auto",
+        threads: int | None = None,
     ) -> None:
         if parallel < 1:
             raise ConfigError(f"parallel={parallel} is too few", "At least one rollout must run.")
         self._name, self._device, self._dtype = str(model), device, dtype
         self._parallel = parallel
-        self._tokenizer = tokenizer
+        self._threads = threads
+        self._tokenizer: Any = None
         self._batch: Batch | None = None
         self._ends: frozenset[int] = frozenset()
         self._context: int | None = None
@@ -167,13 +175,14 @@ class Transformers:
 
     def _load(self) -> None:
         try:
-            import_module("torch")
-            library = import_module("transformers")
+            torch, library = import_module("torch"), import_module("transformers")
         except ImportError:
             raise MissingExtra("transformers") from None
+        if self._threads is not None:
+            torch.set_num_threads(self._threads)
+        library.utils.logging.disable_progress_bar()
         try:
-            if self._tokenizer is None:
-                self._tokenizer = library.AutoTokenizer.from_pretrained(self._name)
+            self._tokenizer = library.AutoTokenizer.from_pretrained(self._name)
             model = library.AutoModelForCausalLM.from_pretrained(self._name, dtype=self._dtype)
         except (OSError, ValueError) as error:
             raise ConfigError(
