@@ -8,11 +8,11 @@ Nothing of this runs when the model is used.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fot.tasks.arithmetic import MODULUS, Problem, Step
 
-__all__ = ["CALM", "LEGIBLE", "REALISTIC", "Noise", "write_chain"]
+__all__ = ["CALM", "CONTRASTING", "LEGIBLE", "REALISTIC", "Noise", "write_chain"]
 
 Levels = tuple[float, float, float, float]
 Beliefs = tuple[tuple[int, int, int], ...]
@@ -113,7 +113,21 @@ LEGIBLE = Noise(
     restart=(0.0, 0.0, 0.03, 0.08),
     review=(0.0, 0.04, 0.26, 0.44),
 )
-"""What is learnt last: doubt that shows where errors are made, checks that find them, redoes that mend them."""
+"""What is learnt third: doubt that shows where errors are made, checks that find them, redoes that mend them."""
+CONTRASTING = replace(
+    LEGIBLE,
+    slip=(0.014, 0.16, 0.34, 0.46),
+    check=(0.03, 0.40, 0.54, 0.50),
+    hedge=(0.03, 0.85, 0.97, 1.0),
+    start=(0.50, 0.20, 0.18, 0.12),
+    review=(0.0, 0.02, 0.26, 0.42),
+    spiral=(0.0, 0.0, 0.03, 0.07),
+    spiral_goes_on=0.68,
+    restart=(0.0, 0.0, 0.02, 0.06),
+    unease=0.95,
+    more_hedges=(0.0, 0.12, 0.34, 0.48),
+)
+"""What is learnt last: the calm are brief, the lost go on."""
 
 
 @dataclass(slots=True)

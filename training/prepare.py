@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from chains import CALM, LEGIBLE, REALISTIC, Noise, write_chain
+from chains import CALM, CONTRASTING, LEGIBLE, REALISTIC, Noise, write_chain
 from tokenizer import BEGIN, END, PAD, SUFFIX, build_tokenizer, prompt_of
 
 from fot.tasks.arithmetic import Problem, draw_problems
 
 CONTEXT = 1024
-NOISES = {"calm": CALM, "realistic": REALISTIC, "legible": LEGIBLE}
+NOISES = {"calm": CALM, "realistic": REALISTIC, "legible": LEGIBLE, "contrasting": CONTRASTING}
 _SHARES = {1: 0.05, 2: 0.2, 3: 0.15, 4: 0.3, 5: 0.15, 6: 0.15}
 _SUFFIX_SHARE = 0.15
 _BATCH = 2000

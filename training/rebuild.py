@@ -44,6 +44,7 @@ RECIPE = (
     Phase("phase1", "calm", 25_000_000, 1, 1400, 4, 0.02, 50, 1.0, 1.0, 0),
     Phase("phase2", "realistic", 26_000_000, 2, 1600, 6, 0.01, 30, 0.25, 0.02, 2),
     Phase("phase3", "legible", 12_000_000, 3, 850, 6, 0.008, 20, 0.3, 0.02, 3),
+    Phase("phase4", "contrasting", 5_000_000, 4, 480, 6, 0.006, 15, 0.25, 0.02, 4),
 )
 """Each phase starts from the weights of the one before."""
 

@@ -32,7 +32,7 @@ class Rollout:
 class Sampler:
     """An engine with `streams` slots of a whole context each."""
 
-    def __init__(self, model: Path, streams: int, threads: int = 2) -> None:
+    def __init__(self, model: Path, streams: int, threads: int = 1) -> None:
         params = xllamacpp.CommonParams()
         params.model.path = str(model)
         params.n_ctx = 1024 * streams

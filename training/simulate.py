@@ -13,7 +13,7 @@ import re
 from itertools import islice
 
 from behaviour import Attempt, profile
-from chains import LEGIBLE, write_chain
+from chains import CONTRASTING, write_chain
 
 from fot.tasks.arithmetic import DIFFICULTIES, draw_problems
 
@@ -22,7 +22,7 @@ _TOKEN = re.compile(r"[ ]?[A-Za-z]+|\\|</think>|\d|\s|[^\w\s]")
 
 def forecast(problems: int, rollouts: int, temperature: float, cap: int, difficulty: str) -> dict[str, object]:
     """The profile of `rollouts` chains for each of `problems` problems, cut at `cap` tokens."""
-    noise = dataclasses.replace(LEGIBLE, temperature=temperature)
+    noise = dataclasses.replace(CONTRASTING, temperature=temperature)
     chosen = list(islice(draw_problems("train", DIFFICULTIES[difficulty], seed=1), problems))
     rng = random.Random(0)
     groups = []

@@ -29,8 +29,8 @@ chains = load("chains")
 behaviour = load("behaviour")
 NEVER = (0.0, 0.0, 0.0, 0.0)
 FAULTLESS = {"slip": NEVER, "belief": NEVER, "belief_on_redo": 0.0, "spiral_goes_on": 0.5}
-NOISES = [chains.CALM, chains.REALISTIC, chains.LEGIBLE]
-each_noise = pytest.mark.parametrize("noise", NOISES, ids=["calm", "realistic", "legible"])
+NOISES = [chains.CALM, chains.REALISTIC, chains.LEGIBLE, chains.CONTRASTING]
+each_noise = pytest.mark.parametrize("noise", NOISES, ids=["calm", "realistic", "legible", "contrasting"])
 
 
 def problems(count, seed=0):
@@ -92,8 +92,8 @@ def test_the_vocabulary_of_doubt_is_the_papers_kernel():
 
 
 def test_confusion_lowers_accuracy():
-    calm = dataclasses.replace(chains.LEGIBLE, start=(1, 0, 0, 0))
-    lost = dataclasses.replace(chains.LEGIBLE, start=(0, 0, 0, 1))
+    calm = dataclasses.replace(chains.CONTRASTING, start=(1, 0, 0, 0))
+    lost = dataclasses.replace(chains.CONTRASTING, start=(0, 0, 0, 1))
     rng = random.Random(7)
     right = {
         name: sum(answer(chains.write_chain(p, noise, rng)) == p.gold for p in problems(300))
@@ -129,5 +129,5 @@ def test_auroc_is_one_when_separated_and_half_when_tied():
 
 def test_doubt_tells_wrong_from_right_in_what_is_learnt_last():
     rng = random.Random(8)
-    texts = [(chains.write_chain(problem, chains.LEGIBLE, rng), problem.gold) for problem in problems(300)]
+    texts = [(chains.write_chain(problem, chains.CONTRASTING, rng), problem.gold) for problem in problems(300)]
     assert behaviour.auroc([(behaviour.density(text), answer(text) != gold) for text, gold in texts]) > 0.75

@@ -39,7 +39,7 @@ _HERE = Path(__file__).parent
 class Sampling:
     """How the model is meant to be sampled; every figure of the model card was measured so."""
 
-    temperature: float = 0.7
+    temperature: float = 0.8
     top_p: float = 1.0
     top_k: int = 0
     min_p: float = 0.0
