@@ -6,12 +6,13 @@ A criterion looks at how often each answer came, in any order. All are exact or 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from fot.core.registry import unknown_name
-from fot.core.vote import Ballot, tally
+from fot.core.vote import Ballot
 
 __all__ = ["CRITERIA", "Criterion", "beta", "counts_of", "criterion_of", "dirichlet", "entropy", "majority"]
 
@@ -31,8 +32,8 @@ class Criterion:
 
 def counts_of(ballots: Sequence[Ballot]) -> tuple[int, ...]:
     """How often each answer came, most first."""
-    votes = tally(Ballot(ballot.rollout, ballot.answer) for ballot in ballots)
-    return tuple(sorted(map(int, votes.values()), reverse=True))
+    votes = Counter(ballot.answer for ballot in ballots)
+    return tuple(sorted(votes.values(), reverse=True))
 
 
 @cache

@@ -96,6 +96,7 @@ class Rounds:
         self._make = make
         self._is_closed = is_closed
         self._rounds: list[_Round] = []
+        self._cast: list[Ballot] = []  # in the rounds before the last: they do not change any more
         self._running: set[int] = set()
         self._clock = 0
 
@@ -120,6 +121,8 @@ class Rounds:
         count = min(self._allotment.more(self.ballots(), self.launched), left)
         if count <= 0:
             return [Conclude()]
+        if self._rounds:
+            self._cast += self.last_ballots()
         policy = self._make(count)
         self._rounds.append(_Round(self.launched, self._clock, policy))
         return self._translate(policy.start())
@@ -153,13 +156,13 @@ class Rounds:
                 self._running.clear()
                 return [Prune(rollout) for rollout in stopped]
 
-    def round_ballots(self, which: int) -> list[Ballot]:
-        """One round's votes, in its own order."""
-        offset, _, policy = self._rounds[which]
-        return [ballot._replace(rollout=ballot.rollout + offset) for ballot in policy.ballots()]
+    def last_ballots(self) -> list[Ballot]:
+        """The last round's votes, in its own order."""
+        offset, _, policy = self._rounds[-1]
+        return [Ballot(rollout + offset, answer, weight) for rollout, answer, weight in policy.ballots()]
 
     def ballots(self) -> Sequence[Ballot]:
-        return [ballot for which in range(len(self._rounds)) for ballot in self.round_ballots(which)]
+        return [*self._cast, *self.last_ballots()] if self._rounds else []
 
     def seats(self) -> Sequence[Seat] | None:
         """Those of each round, and an open one for every rollout that may yet be started."""

@@ -126,18 +126,18 @@ class _Windows(Rounds):
 
     def more(self, ballots: Sequence[Ballot], launched: int) -> int:
         if launched:
-            last = [ballot.answer for ballot in self.round_ballots(-1)]
+            last = [ballot.answer for ballot in self.last_ballots()]
             whole = launched % self._window == 0
             silent = self._failures and not last
             self._unanimous = whole and (silent or (len(last) == self._window and len(set(last)) == 1))
         return 0 if self._unanimous else self._window
 
     def ballots(self) -> Sequence[Ballot]:
-        return self.round_ballots(-1) if self._unanimous else super().ballots()
+        return self.last_ballots() if self._unanimous else super().ballots()
 
     def seats(self) -> Sequence[Seat] | None:
         """The vote can be bounded only once no window can be unanimous any more."""
-        in_last = {ballot.answer for ballot in self.round_ballots(-1)} if self.launched else set()
+        in_last = {ballot.answer for ballot in self.last_ballots()} if self.launched else set()
         if self._unanimous or self.launched < self.k or (len(in_last) < 2 and self.launched % self._window == 0):
             return [Seat(None, (0,), (0,))]
         return super().seats()

@@ -14,6 +14,7 @@ from fot.core.markers import PAPER_KERNEL, Kernel
 from fot.core.policy import Need
 from fot.core.vote import Ballot, plurality
 from fot.errors import ConfigError
+from fot.grading.keys import Keys
 from fot.methods import Context, Recorded, Spec
 from fot.methods.funnel import FunnelPlan, problem_seed
 from fot.methods.sampling import SC
@@ -21,6 +22,7 @@ from fot.pools.index import Index, index_of
 from fot.pools.read import Part, Pool, Rows
 from fot.replay.fast import FATES, Board, Plan, Played, play
 from fot.replay.indexed import IndexedRecording
+from fot.replay.merging import merged
 from fot.replay.simulator import Outcome, simulate
 
 __all__ = ["Batch", "Sheet"]
@@ -47,10 +49,12 @@ class Batch:
 class Sheet:
     """The rollouts of a selection from one pool, seen through one commitment detector."""
 
-    def __init__(self, pool: Pool, parts: Sequence[Part], detector: str) -> None:
+    def __init__(self, pool: Pool, parts: Sequence[Part], detector: str, keys: Keys | None = None) -> None:
+        """`keys` say which answers are one vote; by default each vote key is."""
         self.pool = pool
         self.parts = parts
         self.detector = detector
+        self._keys = keys
         self._indexes: dict[str, Index] = {}
         self._boards: dict[str, Board] = {}
         self._recordings: dict[tuple[str, tuple[int, ...] | None], list[IndexedRecording]] = {}
@@ -124,13 +128,19 @@ class Sheet:
     def _as_recorded(self, spec: Spec, problem: int, context: Context) -> Recorded:
         order = spec.order(context) or range(context.k)
         recording = self._recorded(spec.kernel)[problem]
-        difficulty = self._extras(self.parts[problem].rows[:1])[0].get("difficulty")
+        difficulty = self._difficulties[problem]
         return Recorded(
             context=context,
             answers=[self.finals[problem][rollout] for rollout in order],
             tokens=[recording.tokens(rollout) for rollout in order],
             difficulty=float(difficulty) if isinstance(difficulty, int | float) else None,
         )
+
+    @cached_property
+    def _difficulties(self) -> list[object]:
+        """What the first row of each problem states, if it does."""
+        firsts = np.array([part.rows[0] for part in self.parts], np.int64)
+        return [extra.get("difficulty") for extra in self._extras(firsts)]
 
     def _extras(self, rows: Rows) -> list[Mapping[str, object]]:
         fields = self.pool.column("extra", rows).to_pylist()
@@ -156,7 +166,8 @@ class Sheet:
 
     def _index(self, kernel: Kernel) -> Index:
         if kernel.digest not in self._indexes:
-            self._indexes[kernel.digest] = index_of(self.pool, kernel, self.detector)
+            index = index_of(self.pool, kernel, self.detector)
+            self._indexes[kernel.digest] = merged(index, self.parts, self._keys) if self._keys else index
         return self._indexes[kernel.digest]
 
     def _board(self, kernel: Kernel) -> Board:
