@@ -12,13 +12,14 @@ import httpx2
 from fot.engines import connect
 from fot.engines.base import Engine
 from fot.engines.http import HttpServer
-from fot.errors import EngineError, EngineUnavailable
+from fot.errors import EngineError, EngineTimeout, EngineUnavailable
 
 __all__ = ["Upstream", "Upstreams"]
 
 log = logging.getLogger("fot.serve")
 DEFAULT_SLOTS = 256
 _CHECK_S = 10.0
+_SILENT = 3
 
 
 class Upstream:
@@ -33,6 +34,7 @@ class Upstream:
         self.used = 0
         self._key = key
         self._is_fixed = slots is not None
+        self._silent = 0
 
     @property
     def server(self) -> HttpServer:
@@ -47,7 +49,11 @@ class Upstream:
         return self.is_up and (self.used + rollouts <= self.slots or self.used == 0)
 
     async def check(self) -> None:
-        """See whether it answers; the first time it does, find out what it is."""
+        """See whether it answers; the first time it does, find out what it is.
+
+        A server that works hard may be late with an answer: what is silent is down only after a while, and not at all
+        while rollouts run on it, which have time-outs of their own.
+        """
         try:
             async with asyncio.timeout(_CHECK_S):
                 if self.engine is None:
@@ -55,13 +61,17 @@ class Upstream:
                 else:
                     await self.server.get("/v1/models", within_s=_CHECK_S / 2)
         except (EngineError, TimeoutError) as error:
+            self._silent += 1
+            is_late = isinstance(error, EngineTimeout | TimeoutError)
+            if self.is_up and is_late and (self.used or self._silent < _SILENT):
+                return
             if self.is_up:
                 log.warning("%s is down: %s", self.name, error)
             self.is_up = False
             return
         if not self.is_up:
             log.info("%s is up", self.name)
-        self.is_up = True
+        self.is_up, self._silent = True, 0
 
     async def _connect(self) -> None:
         engine = await connect(self.url, **({"api_key": self._key} if self._key else {}))
