@@ -27,13 +27,13 @@ def live(policy, rollouts, *, pace=None, engine=None, needs=frozenset(), max_tok
     return asyncio.run(lived(policy, rollouts, pace=pace, engine=engine, needs=needs, max_tokens=max_tokens, **plan))
 
 
-async def lived(policy, rollouts, *, pace=None, engine=None, needs=frozenset(), max_tokens=None, **plan):
+async def lived(policy, rollouts, *, pace=None, engine=None, needs=frozenset(), max_tokens=None, patience_s=20, **plan):
     engine = engine or Scripted(rollouts, pace=pace or Pace())
     settings = {"k": len(rollouts), "limits": PATIENT, "kernel": PAPER_KERNEL, "progress_s": 0} | plan
     events = []
     prompt = Prompt(text=rollouts[0].problem or "?", sampling=Sampling(max_tokens=max_tokens))
     controller = Controller(engine, policy, prompt, Plan(needs=frozenset(needs), **settings), events.append)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(patience_s):
         run = await controller.run()
     left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     assert not left, left
