@@ -67,7 +67,9 @@ class Table:
                 record |= {f"{column.name}_low": low, f"{column.name}_high": high}
             else:
                 record[column.name] = value
-        return record
+        return {
+            name: None if isinstance(value, float) and math.isnan(value) else value for name, value in record.items()
+        }
 
     def csv(self) -> str:
         """RFC 4180, a header line first; floats with all their digits."""

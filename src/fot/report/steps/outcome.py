@@ -182,6 +182,8 @@ def pass_gap(material: Material) -> Exhibit:
 
 def halves(material: Material) -> tuple[dict[str, Bools], str]:
     """Two regimes, hard and easy, and by what rule they were told apart."""
+    if len(material.problems) < 4:
+        raise NotHere("there are too few problems to split into hard and easy ones")
     names = material.benchmarks
     rate = material.pass_rate
     solved = material.right > 0
@@ -203,8 +205,6 @@ def halves(material: Material) -> tuple[dict[str, Bools], str]:
 
 def regimes(material: Material) -> Exhibit:
     """Each method on hard and on easy problems."""
-    if len(material.problems) < 4:
-        raise NotHere("there are too few problems to split")
     material.rollouts  # noqa: B018
     parts, rule = halves(material)
     texts = contenders(material)
