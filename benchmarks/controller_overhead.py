@@ -145,7 +145,7 @@ def measure(streams: int, tokens: int, rounds: int) -> dict[str, object]:
             for name, read in READERS.items():
                 gc.collect()
                 began = time.process_time()
-                seen = asyncio.run(read(url, streams, tokens))  # type: ignore[arg-type]
+                seen: int = asyncio.run(read(url, streams, tokens))  # type: ignore[arg-type]
                 spent = time.process_time() - began
                 if seen != streams * tokens:
                     raise SystemExit(f"{name} saw {seen} of {streams * tokens} tokens")

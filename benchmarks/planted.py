@@ -44,7 +44,7 @@ class Simulated:
     @property
     def right(self) -> Bools:
         """Which rollouts are right."""
-        return self.answers == 0
+        return np.equal(self.answers, 0)
 
 
 def simulate(effect: float, seed: int) -> Simulated:
