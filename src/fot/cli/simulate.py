@@ -31,6 +31,7 @@ def simulate(  # noqa: PLR0913 - each parameter is a flag
     k: int | None = None,
     commit: str = "boxed",
     grader: str = "exact",
+    keys: str = "exact",
     cost_model: str | None = None,
     seed: int = 0,
     json: bool = False,
@@ -50,6 +51,8 @@ def simulate(  # noqa: PLR0913 - each parameter is a flag
         When a rollout has committed to an answer: boxed, choice, code or paper.
     grader
         What compares an answer with the reference.
+    keys
+        Which answers are one vote: exact (equal vote keys) or math (equal as mathematics).
     cost_model
         Model shape for whole-model savings: a known model's name or a config.json. Default: each rollout's own model.
     seed
@@ -66,8 +69,16 @@ def simulate(  # noqa: PLR0913 - each parameter is a flag
     shape = studies.cost_model(cost_model)
     with progress("reading", sum(path.stat().st_size for path in pools if path.is_file())) as done:
         chosen = studies.choose(pools, k, done)
-    study = studies.study_of(chosen, commit=commit, grader=grader, shape=shape, seed=seed)
+    study = studies.study_of(chosen, commit=commit, grader=grader, shape=shape, seed=seed, keys=keys)
     _tell(chosen, study, commit)
+    changed: dict[str, int] = {}
+    if keys != "exact":
+        merging = studies.winners_merged(chosen, commit, keys)
+        changed["winners_changed"] = merging.winners_changed
+        print_note(
+            f"{keys} keys make {merging.answers_after} answers out of {merging.answers_before}, "
+            f"and change the winner of sc in {merging.winners_changed} of {merging.problems} problems"
+        )
     results = []
     with progress("simulating", len(specs)) as done:
         for at, spec in enumerate(specs):
@@ -78,7 +89,7 @@ def simulate(  # noqa: PLR0913 - each parameter is a flag
     if per_problem is not None:
         _write_rows(per_problem, (row for result in results for row in _rows(study, result)))
     if json:
-        about = chosen.describe() | {"commit": commit, "grader": grader, "seed": seed}
+        about = chosen.describe() | {"commit": commit, "grader": grader, "keys": keys, "seed": seed} | changed
         print_json({"schema": "fot.simulate/1", "pool": about, "methods": [_as_json(result) for result in results]})
     else:
         _print(chosen, results)
@@ -115,7 +126,7 @@ def _cells(result: MethodResult) -> Iterator[list[str]]:
     exact = result.draws == 1
     yield [
         result.spec.text,
-        f"{result.correct:.0f}" if exact else f"{result.correct:.1f}",
+        (f"{result.correct:.0f}" if exact else f"{result.correct:.1f}") + _undecided(result),
         f"{100 * result.accuracy:.1f}%",
         f"{result.delta:+.0f}" if exact else f"{result.delta:+.1f}",
         f"{result.wins:.0f}/{result.losses:.0f}" if exact else f"{result.wins:.1f}/{result.losses:.1f}",
@@ -129,6 +140,11 @@ def _cells(result: MethodResult) -> Iterator[list[str]]:
     if ceiling > 1:
         share = result.pass_at[ceiling]
         yield [f"pass@{ceiling} (the ceiling)", "", f"{100 * share:.1f}%", *[""] * 10]
+
+
+def _undecided(result: MethodResult) -> str:
+    """What the grader could not judge is not correct, and not silently wrong either."""
+    return f" ({result.undecided:g} undecided)" if result.undecided else ""
 
 
 def _share(value: float) -> str:

@@ -14,7 +14,8 @@ counts what lies within any prefix.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -66,6 +67,24 @@ class Index:
         if self._commitments is None:
             raise ValueError("this index was made without a commitment detector")
         return self._commitments
+
+    @property
+    def committing_rows(self) -> Ints:
+        """The rollout of each change of answer, rising; parallel to `committing_answers`."""
+        return self._committing.rows
+
+    @property
+    def committing_answers(self) -> Ints:
+        """The number of the answer of each change, -1 where one is withdrawn."""
+        return self._committing.answers
+
+    def with_answers(self, answers: Ints) -> Index:
+        """The same index with other numbers for `committing_answers`."""
+        other = copy(self)
+        other._commitments = replace(self._committing, answers=answers)
+        for derived in ("final", "commit_tokens"):
+            other.__dict__.pop(derived, None)
+        return other
 
     def cuts(self, rows: Rows, tokens: ArrayLike) -> Ints:
         """Characters of each rollout's prefix at `tokens` tokens (one number, or one for each row).

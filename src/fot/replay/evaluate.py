@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 
 from fot.core.ledger import Bill, Savings, savings
 from fot.core.shapes import Shape, shape_of
-from fot.grading.base import Grader, Judgement
+from fot.grading.base import Grade, Grader, Judgement, Pair
+from fot.grading.store import GradeStore, grade_stored
 from fot.methods import Spec, parse
 from fot.pools.read import Problem
 from fot.replay.sheet import Sheet
@@ -26,16 +28,24 @@ Floats = NDArray[np.float64]
 class Judge:
     """Which answers are correct, each distinct pair of reference and answer being graded once."""
 
-    def __init__(self, grader: Grader) -> None:
+    def __init__(self, grader: Grader, store: Path | None = None) -> None:
+        """`store`: a file that keeps grades, so that no run judges again what another has."""
         self._grader = grader
+        self._store = store
         self._judged: dict[tuple[str | None, str | None], Judgement] = {}
 
     def judge(self, golds: Sequence[str | None], answers: Sequence[str | None]) -> list[Judgement]:
         """A judgement for each answer."""
         pairs = list(zip(golds, answers, strict=True))
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self._judged]
-        self._judged |= {pair: grade.verdict for pair, grade in zip(new, self._grader.grade_all(new), strict=True)}
+        self._judged |= {pair: grade.verdict for pair, grade in zip(new, self._grade(new), strict=True)}
         return [self._judged[pair] for pair in pairs]
+
+    def _grade(self, pairs: list[Pair]) -> list[Grade]:
+        if self._store is None or not pairs:
+            return self._grader.grade_all(pairs)
+        with GradeStore(self._store) as store:
+            return grade_stored(self._grader, pairs, store)
 
 
 class Row(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,12 @@ from fot.core.rollout import Cut
 from fot.core.shapes import SHAPES, Shape, shape_from_config, shape_of
 from fot.errors import ConfigError, PoolError
 from fot.grading.base import grader as grader_of
+from fot.grading.keys import Merging, vote_keys, winners_changed
 from fot.pools.read import Pool, Selection
 from fot.replay.evaluate import Judge, Study
 from fot.replay.sheet import Sheet
 
-__all__ = ["Chosen", "choose", "cost_model", "study_of"]
+__all__ = ["Chosen", "choose", "cost_model", "study_of", "winners_merged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +91,33 @@ def choose(paths: Sequence[Path], k: int | None, progress: Callable[[int], None]
     return chosen
 
 
-def study_of(chosen: Chosen, *, commit: str, grader: str, shape: Callable[[str], Shape | None], seed: int) -> Study:
-    """Index the pools and run self-consistency, the mark for everything else."""
+def study_of(
+    chosen: Chosen,
+    *,
+    commit: str,
+    grader: str,
+    shape: Callable[[str], Shape | None],
+    seed: int,
+    keys: str = "exact",
+) -> Study:
+    """Index the pools and run self-consistency, the mark for everything else.
+
+    `keys` names what makes two answers one vote. Grades of a pool alone are kept beside it (`grades.sqlite`).
+    """
+    merging = None if keys == "exact" else vote_keys(keys)
     pairs = zip(chosen.pools, chosen.selections, strict=True)
-    sheets = [Sheet(pool, selection.parts, commit) for pool, selection in pairs if selection.parts]
-    return Study(sheets, Judge(grader_of(grader)), seed=seed, shape=shape)
+    sheets = [Sheet(pool, selection.parts, commit, merging) for pool, selection in pairs if selection.parts]
+    beside = chosen.pools[0].path
+    store = beside / "grades.sqlite" if grader != "exact" and os.access(beside, os.W_OK) else None
+    return Study(sheets, Judge(grader_of(grader), store), seed=seed, shape=shape)
+
+
+def winners_merged(chosen: Chosen, commit: str, keys: str) -> Merging:
+    """What merging answers by `keys` does to the votes of self-consistency."""
+    pairs = zip(chosen.pools, chosen.selections, strict=True)
+    finals = [final for pool, selection in pairs for final in Sheet(pool, selection.parts, commit).finals]
+    with vote_keys(keys) as merging:
+        return winners_changed(merging, [[answer for answer in final if answer is not None] for final in finals])
 
 
 def cost_model(name: str | None) -> Callable[[str], Shape | None]:
