@@ -39,6 +39,7 @@ COMMANDS = (
     Command("pool import", "fot.cli.pool:import_", "Make a pool from JSONL (.gz, .zst) or Parquet rows."),
     Command("pool info", "fot.cli.pool:info", "Tell what is in a pool."),
     Command("bench", "fot.cli.bench:bench", "Measure methods side by side on a running engine."),
+    Command("doctor", "fot.cli.doctor:doctor", "Test a server for what matters, and tell what to change."),
     Command("grade", "fot.cli.grade:grade", "Judge committed answers against reference answers."),
     Command("methods", "fot.cli.methods:methods", "List the methods, or tell one with its parameters."),
     Command("report", "fot.cli.report:report", "Evaluate a pool as the paper does: one page, tables and figures."),
