@@ -118,6 +118,16 @@ def test_an_exhibit_that_is_not_there(pool, tmp_path, capsys):
     assert "strata" in capsys.readouterr().err
 
 
+def test_rollouts_without_references_still_have_a_page(tmp_path):
+    pool = planted(tmp_path / "pool", problems=4, k=4, gold=None)
+    out = tmp_path / "report.html"
+    assert main(["report", str(pool), "--out", str(out)]) == 0
+    text = out.read_text(encoding="utf-8")
+    assert 'id="attention"' in text
+    assert "have no reference answers" in text
+    assert 'id="browser"' not in text
+
+
 def test_a_page_that_cannot_be_written(pool, tmp_path, capsys):
     (tmp_path / "file").write_text("", encoding="utf-8")
     assert run(pool, tmp_path / "file" / "r.html") == 1

@@ -166,6 +166,9 @@ class EventStream:
         self._response: httpx2.Response | None = None
         self._parser = EventParser()
         self._scope: asyncio.Timeout | None = None
+        self._loop = asyncio.get_running_loop()
+        self._watch: asyncio.TimerHandle | None = None
+        self._heard = 0.0
         self._deadline: float | None = None
         self._outlives_its_reader = outlives_its_reader
         self._pending: asyncio.Task[bytes | None] | None = None
@@ -176,11 +179,12 @@ class EventStream:
 
     async def next(self) -> list[bytes] | None:
         """The data of the next events; None at the end, or when the stream has been cut."""
-        loop = asyncio.get_running_loop()
+        if self._watch is None:
+            self._watch = self._loop.call_later(self._server.silence_s, self._listen)
         while not self._is_over:
-            due = loop.time() + self._server.silence_s
+            self._heard = self._loop.time()
             try:
-                async with asyncio.timeout_at(min(due, self._deadline or due)) as self._scope:
+                async with asyncio.timeout_at(self._deadline) as self._scope:
                     data = await (self._read_on() if self._outlives_its_reader else self._read())
             except TimeoutError:
                 self._is_over = True
@@ -198,6 +202,15 @@ class EventStream:
             if events:
                 return events
         return None
+
+    def _listen(self) -> None:
+        """Give up a read that has heard nothing for too long. One clock for all reads: most are over at once."""
+        now = self._loop.time()
+        due = (self._heard if self._scope is not None else now) + self._server.silence_s
+        if now >= due and self._scope is not None and not self._scope.expired():
+            self._scope.reschedule(now)
+        else:
+            self._watch = self._loop.call_at(max(due, now + 0.001), self._listen)
 
     async def _read(self) -> bytes | None:
         if self._response is None:
@@ -269,7 +282,7 @@ class EventStream:
     def expect_end(self, within_s: float) -> None:
         """The stream has been told to end: cut it unless it does so within this time."""
         self.is_cut = True
-        self._deadline = asyncio.get_running_loop().time() + within_s
+        self._deadline = self._loop.time() + within_s
         if self._scope is not None and not self._scope.expired():
             self._scope.reschedule(self._deadline)
 
@@ -281,6 +294,8 @@ class EventStream:
     async def close(self) -> None:
         """Close the connection; an answer that is still underway is thereby cancelled."""
         self.is_cut = self._is_over = True
+        if self._watch is not None:
+            self._watch.cancel()
         try:
             if self._pending is not None:
                 self._pending.cancel()

@@ -57,6 +57,7 @@ class OpenAICompatible:
         self._streams: dict[str, EventStream] = {}
         self._closing: set[asyncio.Future[None]] = set()
         self._capabilities: Capabilities | None = None
+        self._finding_out = asyncio.Lock()
         self._asks_for_more = True
         self._rendered: dict[bytes, str] = {}
         self._opening = ""
@@ -65,7 +66,9 @@ class OpenAICompatible:
 
     async def capabilities(self) -> Capabilities:
         if self._capabilities is None:
-            self._capabilities = await self._find_out()
+            async with self._finding_out:  # many streams may begin at once
+                if self._capabilities is None:
+                    self._capabilities = await self._find_out()
         return self._capabilities
 
     async def stream(self, request: Request) -> AsyncIterator[Chunk]:

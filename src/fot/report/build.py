@@ -74,7 +74,7 @@ def build(
         made=made,
         absent=absent,
         drawings=drawings,
-        browser=browser.lanes(material),
+        browser=_browser(material),
         texts=browser.texts(material) if texts else None,
         beside=paper,
         footer=_footer(folder, command, texts=texts),
@@ -83,6 +83,13 @@ def build(
     run = _run(material, folder, command, config, made, absent) | {"page": {"name": out.name, "sha256": _sha256(out)}}
     _replace(folder / "run.json", msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n")
     return Report(out, folder, tuple(made), absent)
+
+
+def _browser(material: Material) -> object | None:
+    try:
+        return browser.lanes(material)
+    except NotHere:  # nothing is right or wrong, and the reasons stand with the exhibits
+        return None
 
 
 def _make(

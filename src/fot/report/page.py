@@ -37,7 +37,7 @@ class Content:
     absent: Mapping[str, str]
     drawings: Mapping[str, Sequence[str]]
     """SVG of the figures of each exhibit."""
-    browser: object
+    browser: object | None
     texts: object | None
     beside: bool
     footer: Sequence[str]
@@ -67,7 +67,7 @@ def page(content: Content) -> str:
         "<footer>",
         *(f"<p>{_text(line)}</p>" for line in content.footer),
         "</footer>",
-        f"<script>\n{script}</script>",
+        *([] if content.browser is None else [f"<script>\n{script}</script>"]),
         "</body>",
         "</html>",
         "",
@@ -88,7 +88,8 @@ def _header(content: Content) -> Iterable[str]:
             yield f"<section><strong>{escape(title)}</strong>"
             yield from (f'<a href="#{step.name}">{escape(step.title)}</a>' for step in links)
             yield "</section>"
-    yield '<section><strong>The problems</strong><a href="#browser">Browse all problems</a>'
+    browse = '<a href="#browser">Browse all problems</a>' if content.browser is not None else ""
+    yield f"<section><strong>The problems</strong>{browse}"
     yield '<a href="#absent">What is not here, and why</a></section>' if content.absent else "</section>"
     yield "</nav></header>"
 
@@ -161,6 +162,8 @@ def inline_svg(drawing: str, name: str, caption: str) -> str:
 
 
 def _browser(content: Content) -> Iterable[str]:
+    if content.browser is None:
+        return
     yield '<section id="browser"><h2>The problems</h2>'
     kept = "texts" if content.texts is not None else "no texts: they are left out unless asked for"
     yield f"<p>Every problem with its rollouts as lanes. Click one to see where each was stopped ({kept}).</p>"

@@ -100,6 +100,7 @@ LINES: tuple[tuple[str, str, str, Measure], ...] = (
 
 def beside(material: Material) -> Exhibit:
     """The paper's headline figures and this pool's."""
+    material.rollouts  # noqa: B018
     rows: list[tuple[Value, ...]] = []
     for name, where, printed, measure in LINES:
         try:

@@ -280,6 +280,7 @@ BUDGETS = (1, 2, 4, 6, 8, 12, 16, 20, 24, 28, 32, 48, 64)
 
 def pareto(material: Material) -> Exhibit:
     """Accuracy against attention: fewer whole rollouts, or the same ones narrowed."""
+    material.rollouts  # noqa: B018
     k = material.k
     if not material.can(f"first-n:n={min(2, k)}") or k < 4:
         raise NotHere("a curve of smaller votes needs at least 4 rollouts a problem")

@@ -29,6 +29,7 @@ SHARES = (("under 25%", 0.0, 0.25), ("25 to 50%", 0.25, 0.5), ("over 50%", 0.5, 
 
 def concentration(material: Material) -> Exhibit:
     """How often the funnel changes the answer, by how concentrated the vote of self-consistency is."""
+    material.rollouts  # noqa: B018
     pairs = list(zip(material.rows("sc"), material.rows("fot"), strict=True))
     rows: list[tuple[Value, ...]] = []
     for name, low, high in SHARES:

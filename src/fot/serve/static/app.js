@@ -3,6 +3,8 @@
 
 (() => {
   const HISTORY = 96; // points of a lane's density that are kept
+  const CARDS_A_FRAME = 6;
+  const CARD_MS = 1000; // a card is drawn at most this often while its run goes on
   const STATES = ["running", "finished", "banked", "pruned", "cancelled", "failed"];
   const $ = (id) => document.getElementById(id);
   const runs = new Map();
@@ -14,6 +16,15 @@
   let layout = null;
   let source = null;
   let isAsked = false;
+  let later = 0;
+  const stale = new Set(); // cards to be drawn
+  const sight = new IntersectionObserver((seen) => {
+    for (const entry of seen) {
+      const card = cards.get(entry.target.dataset.run);
+      if (card) card.isSeen = entry.isIntersecting;
+    }
+    ask();
+  });
   let textTimer = 0;
 
   const make = (tag, more, ...inside) => {
@@ -103,9 +114,10 @@
 
   function draw() {
     if (!isPinned) choose([...runs.keys()].pop() ?? null, false);
-    for (const id of dirty) if (runs.has(id)) drawCard(runs.get(id));
     const isChosenDirty = dirty.has(chosen);
+    for (const id of dirty) stale.add(id);
     dirty.clear();
+    drawCards();
     drawCounts();
     $("empty").hidden = runs.size > 0;
     const isHidden = chosen === null || !runs.has(chosen);
@@ -122,9 +134,27 @@
     if ($("counts").textContent !== text) $("counts").textContent = text;
   }
 
-  function drawCard(run) {
-    if (!cards.has(run.id)) addCard(run.id);
-    const card = cards.get(run.id);
+  /* A few cards a frame, those in sight only, none too often: fifty runs must not hold up the one that is looked at. */
+  function drawCards() {
+    const now = performance.now();
+    let left = CARDS_A_FRAME;
+    for (const id of stale) {
+      const run = runs.get(id);
+      if (run && !cards.has(id)) addCard(id);
+      const card = cards.get(id);
+      if (run && !card.isSeen) continue;
+      if (run && run.state === "running" && now - card.drawnAt < CARD_MS && id !== chosen) continue;
+      if (run && left === 0) continue;
+      stale.delete(id);
+      if (!run) continue;
+      left -= 1;
+      card.drawnAt = now;
+      drawCard(run, card);
+    }
+    if (stale.size && !later) later = setTimeout(() => { later = 0; ask(); }, left === 0 ? 30 : CARD_MS / 2);
+  }
+
+  function drawCard(run, card) {
     card.name.textContent = run.answer ?? (run.state === "queued" ? "waiting" : "…");
     card.said.textContent = `${run.state}, k ${run.k}${run.saved ? `, −${Math.round(run.saved * 100)} %` : ""}`;
     card.button.setAttribute("aria-pressed", String(run.id === chosen));
@@ -138,10 +168,13 @@
     button.addEventListener("click", () => { choose(id, true); $("detail").scrollIntoView({ block: "nearest" }); });
     const item = make("li", {}, button);
     $("runs").prepend(item);
-    cards.set(id, { item, button, canvas, name, said });
+    cards.set(id, { item, button, canvas, name, said, isSeen: false, drawnAt: -Infinity });
+    item.dataset.run = id;
+    sight.observe(item);
   }
 
   function dropCard(id) {
+    if (cards.has(id)) sight.unobserve(cards.get(id).item);
     cards.get(id)?.item.remove();
     cards.delete(id);
   }
@@ -149,7 +182,11 @@
   function choose(id, isByReader) {
     isPinned = isPinned || isByReader;
     if (id === chosen) return;
-    for (const each of [chosen, id]) if (each !== null) dirty.add(each);
+    for (const each of [chosen, id]) {
+      if (each === null) continue;
+      dirty.add(each);
+      cards.get(each)?.button.setAttribute("aria-pressed", String(each === id));
+    }
     chosen = id;
     closeLane();
     ask();

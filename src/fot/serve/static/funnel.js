@@ -49,12 +49,18 @@ const Funnel = (() => {
     return Math.max(0, Math.min(1, (density - CALM) / (TENSE - CALM)));
   }
 
+  const STEPS = 48; // shades of a scale; each is mixed once
+
   function colour(palette, density) {
-    const at = tension(density) * (palette.scale.length - 1);
-    const low = Math.min(Math.floor(at), palette.scale.length - 2);
-    const part = at - low;
-    const mixed = palette.scale[low].map((value, i) => Math.round(value + (palette.scale[low + 1][i] - value) * part));
-    return `rgb(${mixed.join(",")})`;
+    if (!palette.shades) palette.shades = Array.from({ length: STEPS + 1 }, (_, i) => mixed(palette.scale, i / STEPS));
+    return palette.shades[Math.round(tension(density) * STEPS)];
+  }
+
+  function mixed(scale, part) {
+    const at = part * (scale.length - 1);
+    const low = Math.min(Math.floor(at), scale.length - 2);
+    const values = scale[low].map((value, i) => Math.round(value + (scale[low + 1][i] - value) * (at - low)));
+    return `rgb(${values.join(",")})`;
   }
 
   /* The canvas in CSS pixels, sharp on every screen. */
@@ -172,7 +178,8 @@ const Funnel = (() => {
   /* One lane, in pieces of even hesitation. */
   function drawLane(pen, palette, at, lane, y, mini) {
     const full = Math.max(1.5, Math.min(at.pitch * (mini ? 0.9 : 0.72), 14));
-    const points = lane.history && lane.history.length ? lane.history : [[lane.tokens, lane.density || 0]];
+    const hasHistory = lane.history && lane.history.length && !mini; // a thumbnail shows how it is, not how it came
+    const points = hasHistory ? lane.history : [[lane.tokens, lane.density || 0]];
     let from = 0;
     let shown = null; // what is drawn from `from` on, until the colour changes
     const flush = (to) => {
