@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fot.core.clock import Clock
 from fot.core.commit import track
 from fot.core.funnel import Funnel
 from fot.core.markers import PAPER_KERNEL
@@ -13,7 +14,6 @@ from fot.core.policy import Conclude, Event, Fate, Launch, Probe, Prune, Watch
 from fot.core.sampling import Majority
 from fot.core.vote import Ballot, plurality
 from fot.engines.tape import Tape
-from fot.online.clock import Clock
 from fot.online.text import LiveText
 from fot.replay.recording import TextRecording
 from fot.replay.simulator import simulate

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from fot.core.clock import Clock
 from fot.core.commit import track
 from fot.core.ledger import Charge
 from fot.core.markers import PAPER_KERNEL, Kernel
-from fot.core.policy import Fate, Need, Policy
+from fot.core.policy import Fate, Need, Policy, Prefix
 from fot.core.vote import Verdict, plurality
 from fot.engines.base import Capabilities, Engine
 from fot.errors import ConfigError, EngineError
-from fot.online.clock import Clock
 from fot.online.events import (
     Banked,
     Cancelled,
@@ -30,7 +30,7 @@ from fot.online.events import (
     Voted,
 )
 from fot.online.lane import Lane, Limits, Prompt, Terms, Way, closing, retry_wait
-from fot.online.text import LivePrefix, LiveText
+from fot.online.text import LiveText
 
 __all__ = ["Controller", "Plan", "Run"]
 
@@ -159,7 +159,7 @@ class Controller:
             self._stopping.add(task)
             task.add_done_callback(self._stopping.discard)
 
-    def decide(self, rollout: int, fate: Fate, prefix: LivePrefix) -> None:
+    def decide(self, rollout: int, fate: Fate, prefix: Prefix) -> None:
         self._answers[rollout] = prefix.answer
         if fate is Fate.BANKED:
             self._emit(Banked(rollout, prefix.tokens, prefix.density, prefix.answer))
@@ -170,7 +170,7 @@ class Controller:
     def release(self, rollout: int) -> None:
         self._lanes[rollout].release()
 
-    def probe(self, number: int, tokens: int, prefix: LivePrefix) -> None:
+    def probe(self, number: int, tokens: int, prefix: Prefix) -> None:
         self._spawn(self._ask_aside(number, tokens, prefix.rollout, prefix.text, prefix.tokens))
 
     # --- what the lanes tell (lane.Track)

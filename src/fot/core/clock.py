@@ -1,23 +1,55 @@
 """The token clock: what happened on running rollouts, brought to a policy in the order of the protocol.
 
-Live rollouts run at different speeds. An observation is held back until none that comes before it, by (time, rollout,
-event), can come any more; so a policy decides exactly as in a replay of the same tokens. What a policy can foresee
-from held-back observations is done at once. Nothing here waits, and nothing knows an event loop.
+Rollouts on an engine, a real one or a modelled one, run at different speeds. An observation is held back until none that
+comes before it, by (time, rollout, event), can come any more; so a policy decides exactly as in a replay of the same
+tokens. What a policy can foresee from held-back observations is done at once. Nothing here waits, and nothing knows an
+event loop.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from fot.core.ledger import Charge
-from fot.core.policy import Action, Bank, Conclude, Event, Fate, Launch, Observation, Policy, Probe, Prune, Watch
-from fot.online.text import LivePrefix, LiveText
+from fot.core.policy import (
+    Action,
+    Bank,
+    Conclude,
+    Event,
+    Fate,
+    Launch,
+    Observation,
+    Policy,
+    Prefix,
+    Probe,
+    Prune,
+    Watch,
+)
 
-__all__ = ["Clock", "Driver", "Entrant"]
+__all__ = ["Clock", "Driver", "Entrant", "Growing"]
 
 _LOOKS = 32  # a look ahead reads all that is held back; this many are taken over its growth to any size
+
+
+class Growing(Protocol):
+    """One rollout's text as far as it has come."""
+
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def is_whole(self) -> bool: ...
+    def prefix(self, rollout: int, tokens: int) -> Prefix:
+        """The first `tokens` tokens, or all when there are no more."""
+        ...
+
+    def new_commitments(self) -> Sequence[int]:
+        """Numbers of tokens at which the committed answer changes, as far as not told before; rising."""
+        ...
+
+
+Text = TypeVar("Text", bound=Growing)
 
 
 class Driver(Protocol):
@@ -31,11 +63,11 @@ class Driver(Protocol):
         """Stop its generation, if that still runs."""
         ...
 
-    def decide(self, rollout: int, fate: Fate, prefix: LivePrefix) -> None:
+    def decide(self, rollout: int, fate: Fate, prefix: Prefix) -> None:
         """Decided, at this prefix of it; a later decision overrules."""
         ...
 
-    def probe(self, number: int, tokens: int, prefix: LivePrefix) -> None:
+    def probe(self, number: int, tokens: int, prefix: Prefix) -> None:
         """Ask a rollout, aside from its text, for at most so many tokens; the answer goes to `Clock.probed`."""
         ...
 
@@ -44,12 +76,12 @@ class Driver(Protocol):
         ...
 
 
-class Entrant:
+class Entrant(Generic[Text]):
     """One launched rollout as the clock sees it."""
 
     __slots__ = ("alerts", "fate", "floor", "has_failed", "is_foreseen", "start", "text", "tokens", "watches")
 
-    def __init__(self, start: int, text: LiveText) -> None:
+    def __init__(self, start: int, text: Text) -> None:
         self.start = start
         self.text = text
         self.has_failed = False
@@ -90,11 +122,11 @@ class _Entry(NamedTuple):
     detail: int = 0  # REACHED: the tokens that were watched; PROBED: the number of the probe
 
 
-class Clock:
+class Clock(Generic[Text]):
     """Runs one policy over at most `limit` rollouts: `begin` starts it, then it is told what comes from each."""
 
-    def __init__(self, policy: Policy, limit: int, driver: Driver, make_text: Callable[[], LiveText]) -> None:
-        self.entrants: list[Entrant] = []
+    def __init__(self, policy: Policy, limit: int, driver: Driver, make_text: Callable[[], Text]) -> None:
+        self.entrants: list[Entrant[Text]] = []
         self.time = 0
         self.is_concluded = False
         self._policy = policy
