@@ -1,9 +1,9 @@
 """The token clock: what happened on running rollouts, brought to a policy in the order of the protocol.
 
-Rollouts on an engine, a real one or a modelled one, run at different speeds. An observation is held back until none that
-comes before it, by (time, rollout, event), can come any more; so a policy decides exactly as in a replay of the same
-tokens. What a policy can foresee from held-back observations is done at once. Nothing here waits, and nothing knows an
-event loop.
+Rollouts on an engine, a real one or a modelled one, run at different speeds. An observation is held back until none
+that comes before it, by (time, rollout, event), can come any more; so a policy decides exactly as in a replay of the
+same tokens. What a policy can foresee from held-back observations is done at once. Nothing here waits, and nothing
+knows an event loop.
 """
 
 from __future__ import annotations
