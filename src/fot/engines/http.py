@@ -10,10 +10,12 @@ import socket
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from urllib.request import getproxies
 
 import httpx2
 import msgspec
 
+from fot.engines.plain import PlainTransport
 from fot.engines.sse import EventParser
 from fot.errors import ConfigError, EngineError, EngineProtocolError, EngineRefused, EngineTimeout, EngineUnavailable
 
@@ -62,9 +64,14 @@ class HttpServer:
             # No limit: a stream that waits for a connection would stand outside of the engine's own queue.
             limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
             timeout = httpx2.Timeout(None, connect=self._connect_s)
+            is_plain = self.root.startswith("http:") and not getproxies()
             try:
                 self._client = httpx2.AsyncClient(
-                    headers=self._headers, limits=limits, timeout=timeout, verify=self.root.startswith("https:")
+                    headers=self._headers,
+                    limits=limits,
+                    timeout=timeout,
+                    verify=self.root.startswith("https:"),
+                    transport=PlainTransport() if is_plain else None,
                 )
             except (UnicodeEncodeError, ValueError):
                 raise ConfigError("the API key holds characters that no header may hold") from None
