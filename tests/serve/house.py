@@ -44,6 +44,10 @@ def spiders(k: int = 8, length: int = 12) -> list[Rollout]:
 class House:
     """`with House(...) as house:`; `url` is the proxy's, `script` the engine that knows what truly runs."""
 
+    is_real = False
+    model = "scripted"
+    messages = tuple(MESSAGES)
+
     def __init__(
         self,
         rollouts: Sequence[Rollout] | None = None,
@@ -92,6 +96,10 @@ class House:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    def asked(self, **more: Any) -> dict[str, Any]:
+        """A request for a chat on this house's problem."""
+        return {"model": self.model, "messages": list(self.messages)} | more
 
     @property
     def desk(self):
