@@ -7,17 +7,19 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import comb, isnan, sqrt
 
 from fot.tasks.arithmetic import Problem, Step
 
-__all__ = ["Attempt", "density", "profile", "redo_rates", "shows_wrong_step"]
+__all__ = ["OUTCOMES", "Attempt", "density", "profile", "redo_rates", "shows_wrong_step"]
 
 MARKERS = (
     "perhaps", "Wait,", "Wait", "actually", "wrong", "However", "Or ", "no,", "Alternatively", "But wait", "Actually",
     "Maybe", "incorrect", "instead", "I was wrong", "Let me think", "Let me reconsider", "I think I made",
     "Re-examining", "This isn't", "Let me try",
 )  # fmt: skip
+OUTCOMES = ("correct", "incorrect", "no answer")
 _EQUATION = re.compile(r"(\d+)([+*-])(\d+)([+-])(\d)=(\d+)")
 _RESULT = re.compile(r"(\d{3})([+*-])(\d+)[.:] [^\n]*?(?:So|Also|This gives) (\d{3})")
 _BOXED = re.compile(r"\\boxed\{(\d+)\}")
@@ -33,14 +35,25 @@ class Attempt:
 
     @property
     def answer(self) -> str | None:
-        found = _BOXED.findall(self.text)
-        return found[-1] if found else None
+        return _boxed(self.text)
 
     @property
     def is_correct(self) -> bool:
         return self.answer == self.gold
 
+    @property
+    def outcome(self) -> str:
+        """One of `OUTCOMES`."""
+        return "no answer" if self.answer is None else "correct" if self.is_correct else "incorrect"
 
+
+@cache
+def _boxed(text: str) -> str | None:
+    found = _BOXED.findall(text)
+    return found[-1] if found else None
+
+
+@cache
 def density(text: str) -> float:
     """Markers per 1,000 characters, as the paper counts them."""
     return sum(text.count(marker) for marker in MARKERS) * 1000 / max(1, len(text))
@@ -106,21 +119,36 @@ def profile(problems: Sequence[Problem], rollouts: Groups, *, seed: int = 0) -> 
         "problems": len(rollouts),
         "rollouts": len(flat),
         **{name: _bootstrap(figure, rollouts, seed) for name, figure in _OVER_PROBLEMS.items()},
+        "by outcome": {outcome: _of_outcome(outcome, rollouts, seed) for outcome in OUTCOMES},
         "auroc within problems": _mean_within_auroc(rollouts),
         "no answer": _wilson(sum(a.answer is None for a in flat), len(flat)),
         **_recovery(problems, rollouts),
         **redo_rates([attempt.text for attempt in flat]),
         "tokens": _lengths(flat),
-        "density": {
-            "correct": round(_mean([density(a.text) for a in flat if a.is_correct]), 2),
-            "wrong": round(_mean([density(a.text) for a in flat if not a.is_correct]), 2),
-        },
         "pass@k curve": {
             str(k): round(_mean([_pass_at(k, len(g), sum(a.is_correct for a in g)) for g in rollouts]), 4)
             for k in (1, 2, 4, 8, 16, 32)
             if k <= min(len(g) for g in rollouts)
         },
     }
+
+
+def _of_outcome(outcome: str, groups: Groups, seed: int) -> dict[str, dict[str, float]]:
+    """A column of the first table of the paper; attention is relative to a correct rollout."""
+
+    def members(drawn: Groups, of: str) -> list[Attempt]:
+        return [a for g in drawn for a in g if a.outcome == of]
+
+    def squares(drawn: Groups, of: str) -> float:
+        return _mean([a.n_tokens**2 for a in members(drawn, of)])
+
+    figures: dict[str, Callable[[Groups], float]] = {
+        "share": lambda drawn: len(members(drawn, outcome)) / sum(map(len, drawn)),
+        "tokens": lambda drawn: _mean([a.n_tokens for a in members(drawn, outcome)]),
+        "density": lambda drawn: _mean([density(a.text) for a in members(drawn, outcome)]),
+        "attention": lambda drawn: squares(drawn, outcome) / squares(drawn, "correct"),
+    }
+    return {name: _bootstrap(figure, groups, seed) for name, figure in figures.items()}
 
 
 def _recovery(problems: Sequence[Problem], rollouts: Groups) -> dict[str, object]:
@@ -165,9 +193,10 @@ def _plurality_right(group: Sequence[Attempt]) -> float:
     return float(bool(votes) and votes.most_common(1)[0][0] == group[0].gold)
 
 
-def _length_ratio(groups: Groups) -> float:
+def _length_ratio(groups: Groups, *, answered: bool) -> float:
+    """Mean tokens of the rollouts that are not correct (with `answered`, of wrong answers alone) over correct ones'."""
     correct = [a.n_tokens for g in groups for a in g if a.is_correct]
-    wrong = [a.n_tokens for g in groups for a in g if not a.is_correct]
+    wrong = [a.n_tokens for g in groups for a in g if not a.is_correct and not (answered and a.answer is None)]
     return _mean(wrong) / _mean(correct) if correct and wrong else float("nan")
 
 
@@ -201,7 +230,8 @@ _OVER_PROBLEMS: dict[str, Callable[[Groups], float]] = {
     "pass@k": _any_right,
     "sc - pass@1": lambda groups: _sc(groups) - _pass_at_1(groups),
     "pass@k - sc": lambda groups: _any_right(groups) - _sc(groups),
-    "length wrong/correct": _length_ratio,
+    "length not correct/correct": lambda groups: _length_ratio(groups, answered=False),
+    "length incorrect/correct": lambda groups: _length_ratio(groups, answered=True),
     "auroc of density for wrong": _auroc_of_groups,
 }
 

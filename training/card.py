@@ -21,11 +21,33 @@ _SHARES = (
     ("shows a false equation", ""),
     ("recovery from a false equation", ""),
 )
-_NUMBERS = (("length wrong/correct", "1.5 or more"), ("auroc of density for wrong", "0.65 or more"))
+_NUMBERS = (
+    ("length not correct/correct", "1.5 or more"),
+    ("length incorrect/correct", ""),
+    ("auroc of density for wrong", "0.65 or more"),
+)
+
+
+def outcomes(profile: dict[str, Any]) -> str:
+    """The paper's first table as Markdown: what tells correct, incorrect and unfinished rollouts apart."""
+    columns = profile["by outcome"]
+    lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    for title, name, scale, form in (
+        ("share of the pool, %", "share", 100, "{:.1f}"),
+        ("tokens, mean", "tokens", 1, "{:.0f}"),
+        ("markers per 1,000 characters", "density", 1, "{:.2f}"),
+        ("attention next to a correct one", "attention", 1, "{:.2f}"),
+    ):
+        cells = []
+        for column in columns.values():
+            value, low, high = (form.format(scale * column[name][key]) for key in ("value", "low", "high"))
+            cells.append(f"{value} ({low} to {high})")
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def table(profile: dict[str, Any]) -> str:
-    """The behaviour profile as Markdown."""
+    """The figures that were aimed at, and what else describes the model, as Markdown."""
     lines = ["| figure | wanted | measured | 95% interval |", "|---|---|---|---|"]
     for name, wanted in _SHARES:
         value, low, high = (100 * profile[name][key] for key in ("value", "low", "high"))
@@ -33,13 +55,11 @@ def table(profile: dict[str, Any]) -> str:
     for name, wanted in _NUMBERS:
         value, low, high = (profile[name][key] for key in ("value", "low", "high"))
         lines.append(f"| {name} | {wanted} | {value:.2f} | {low:.2f} to {high:.2f} |")
-    tokens, density = profile["tokens"], profile["density"]
+    tokens = profile["tokens"]
     lines += [
         f"| AUROC within problems (mean) | | {profile['auroc within problems']:.2f} | |",
         f"| tokens, mean / median / 95% / longest | 150 or more | "
         f"{tokens['mean']:.0f} / {tokens['median']} / {tokens['p95']} / {tokens['max']} | |",
-        f"| tokens, correct / not | | {tokens['mean correct']:.0f} / {tokens['mean wrong']:.0f} | |",
-        f"| markers per 1,000 characters, correct / not | | {density['correct']:.1f} / {density['wrong']:.1f} | |",
         f"| flags that were true / redo right after a true flag | | "
         f"{profile['truthful_flags']} of {profile['flags']} / {100 * profile['redo_right_after_truthful']:.0f}% | |",
     ]
@@ -57,5 +77,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("profile", type=Path, help="what evaluate.py printed")
     options = parser.parse_args()
-    filled = fill(CARD.read_text(), "profile", table(json.loads(options.profile.read_text())))
-    CARD.write_text(filled)
+    measured = json.loads(options.profile.read_text())
+    filled = fill(CARD.read_text(), "outcomes", outcomes(measured))
+    CARD.write_text(fill(filled, "profile", table(measured)))

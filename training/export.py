@@ -1,6 +1,7 @@
-"""Export a training checkpoint: one GGUF file for llama.cpp, one Hugging Face folder for transformers and vLLM.
+"""Export weights: one GGUF file for llama.cpp, one Hugging Face folder for transformers and vLLM.
 
-Both hold the same float16 values (norms in float32 in the GGUF), so the engines answer alike.
+Both hold the same float16 values (norms in float32 in the GGUF), so the engines answer alike. The weights come from a
+training checkpoint, or from a GGUF that this script wrote: the one that ships is enough to make the folder.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 import torch
-from model import Shape
+from model import Llama, Shape
 from safetensors.torch import save_file
 from tokenizer import BEGIN, CHAT_TEMPLATE, CONTROL, END, MERGES, PAD, THINK, THINK_END, build_tokenizer
 from torch import Tensor
@@ -31,10 +32,18 @@ _GGUF_NAMES = {
 }
 
 
-def load(checkpoint: Path) -> dict[str, Tensor]:
-    """The weights of a checkpoint, rounded to float16."""
-    state: dict[str, Tensor] = torch.load(checkpoint, map_location="cpu")["model"]
+def load(source: Path) -> dict[str, Tensor]:
+    """The weights of a training checkpoint or of an exported GGUF, in float16."""
+    if source.suffix == ".gguf":
+        return _load_gguf(source, Shape())
+    state: dict[str, Tensor] = torch.load(source, map_location="cpu")["model"]
     return {name: tensor.detach().to(torch.float16).contiguous() for name, tensor in state.items()}
+
+
+def _load_gguf(source: Path, shape: Shape) -> dict[str, Tensor]:
+    stored = {tensor.name: torch.from_numpy(tensor.data.copy()) for tensor in gguf.GGUFReader(source).tensors}
+    weights = {name: stored[_gguf_name(name)].to(torch.float16) for name in Llama(shape).state_dict()}
+    return {name: _half_order(tensor, shape) if _is_rotated(name) else tensor for name, tensor in weights.items()}
 
 
 def export_gguf(weights: dict[str, Tensor], shape: Shape, out: Path) -> None:
@@ -55,7 +64,7 @@ def export_gguf(weights: dict[str, Tensor], shape: Shape, out: Path) -> None:
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
     _add_tokenizer(writer, shape)
     for name, tensor in weights.items():
-        array = _rope_order(tensor, shape).numpy() if "q_proj" in name or "k_proj" in name else tensor.numpy()
+        array = (_rope_order(tensor, shape) if _is_rotated(name) else tensor).numpy()
         writer.add_tensor(_gguf_name(name), array.astype(np.float32) if array.ndim == 1 else array)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -92,6 +101,16 @@ def _rope_order(tensor: Tensor, shape: Shape) -> Tensor:
     """llama.cpp rotates neighbouring pairs where Hugging Face rotates halves: put the rows in its order."""
     split = tensor.view(shape.heads, 2, shape.head_width // 2, shape.width)
     return split.transpose(1, 2).reshape(shape.width, shape.width).contiguous()
+
+
+def _half_order(tensor: Tensor, shape: Shape) -> Tensor:
+    """The inverse of `_rope_order`."""
+    split = tensor.view(shape.heads, shape.head_width // 2, 2, shape.width)
+    return split.transpose(1, 2).reshape(shape.width, shape.width).contiguous()
+
+
+def _is_rotated(name: str) -> bool:
+    return "q_proj" in name or "k_proj" in name
 
 
 def _gguf_name(name: str) -> str:
@@ -161,11 +180,11 @@ def _begin_first(begin: int) -> object:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("weights", type=Path, help="a training checkpoint (.pt), or an exported .gguf")
     parser.add_argument("--gguf", type=Path)
     parser.add_argument("--hugging-face", type=Path)
     options = parser.parse_args()
-    weights = load(options.checkpoint)
+    weights = load(options.weights)
     if options.gguf:
         export_gguf(weights, Shape(), options.gguf)
     if options.hugging_face:

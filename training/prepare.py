@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from chains import CALM, CONTRASTING, LEGIBLE, REALISTIC, Noise, write_chain
-from tokenizer import BEGIN, END, PAD, SUFFIX, build_tokenizer, prompt_of
+from tokenizer import ASSISTANT, BEGIN, END, PAD, SUFFIX, USER, build_tokenizer, prompt_of
 
 from fot.tasks.arithmetic import Problem, draw_problems
 
@@ -49,28 +49,40 @@ def pack(encoded: list[list[int]], pad: int) -> list[list[int]]:
     return rows
 
 
-def _packed(noise: str, seed: int) -> Iterator[list[list[int]]]:
+def batches(noise: str, seed: int) -> Iterator[tuple[list[str], list[list[int]]]]:
+    """Endless batches of documents, and the rows that each batch makes."""
     tokenizer = build_tokenizer()
     source = documents(NOISES[noise], seed)
     while True:
         texts = [next(source) for _ in range(_BATCH)]
         encoded = [item.ids for item in tokenizer.encode_batch(texts, add_special_tokens=False)]
-        yield pack(encoded, tokenizer.token_to_id(PAD))
+        yield texts, pack(encoded, tokenizer.token_to_id(PAD))
 
 
 def first_rows(noise: str, seed: int) -> list[list[int]]:
     """The rows of the first documents, before any shuffling: enough to tell one recipe from another."""
-    return next(_packed(noise, seed))
+    return next(batches(noise, seed))[1]
+
+
+def enough(noise: str, tokens: int, seed: int) -> Iterator[tuple[list[str], list[list[int]]]]:
+    """The batches of one phase: as many as `tokens` in rows ask for."""
+    rows = 0
+    for texts, more in batches(noise, seed):
+        yield texts, more
+        rows += len(more)
+        if rows * CONTEXT >= tokens:
+            return
+
+
+def question_of(document: str) -> str:
+    """The question that a document answers, as the problem's own text puts it."""
+    return document.removeprefix(BEGIN + USER).partition(ASSISTANT)[0].removesuffix(SUFFIX)
 
 
 def prepare(noise: str, tokens: int, seed: int, out: Path) -> None:
     """Write an array of rows (`tokens` in all, about) as uint16, shuffled."""
     pad = build_tokenizer().token_to_id(PAD)
-    rows: list[list[int]] = []
-    for more in _packed(noise, seed):
-        rows += more
-        if len(rows) * CONTEXT >= tokens:
-            break
+    rows = [row for _, more in enough(noise, tokens, seed) for row in more]
     array = np.array(rows, dtype=np.uint16)
     np.random.default_rng(seed).shuffle(array)
     np.save(out, array)

@@ -7,7 +7,7 @@ import hashlib
 import json
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +19,9 @@ from tokenizer import build_tokenizer
 from fot import reasoner
 
 HERE = Path(__file__).parent
-TEST_PROBLEMS = 208
 SAMPLE_PROBLEMS = 64
+REPORT_PROBLEMS = 208
+"""Problems of the model card: those that follow the sample's, so that none of them was looked at before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,12 @@ def run(script: str, *arguments: object) -> None:
     subprocess.run([sys.executable, str(HERE / script), *map(str, arguments)], check=True)
 
 
-def train(work: Path) -> Path:
+def train(work: Path, most_steps: int | None) -> Path:
     """Train all phases in `work`; what is there already is kept or continued. The last checkpoint."""
     before: Path | None = None
     for phase in RECIPE:
+        if most_steps is not None:
+            phase = replace(phase, tokens=1, steps=min(phase.steps, most_steps))  # noqa: PLW2901 - the same, cut short
         rows, checkpoint = work / f"{phase.name}.npy", work / f"{phase.name}.pt"
         if not rows.exists():
             wanted = ("--noise", phase.noise, "--tokens", phase.tokens, "--seed", phase.document_seed)
@@ -65,10 +68,24 @@ def train(work: Path) -> Path:
         settings = ("steps", "batch", "lr", "warm", "decay_from", "floor", "seed")
         flags = [part for name in settings for part in (f"--{name.replace('_', '-')}", getattr(phase, name))]
         start = ("--start-from", before) if before else ()
-        run("train.py", "--rows", rows, "--out", checkpoint, "--compile", *flags, *start)
+        compiled = () if most_steps is not None else ("--compile",)
+        run("train.py", "--rows", rows, "--out", checkpoint, *compiled, *flags, *start)
         before = checkpoint
     assert before is not None
     return before
+
+
+def rebuild(work: Path, *, is_shipped: bool, most_steps: int | None) -> None:
+    """Documents, training, export, sample pool, profile; the manifest is the caller's."""
+    work.mkdir(parents=True, exist_ok=True)
+    last = train(work, most_steps)
+    folder = reasoner.model_path().parent if is_shipped else work
+    weights, sample = folder / reasoner.model_path().name, folder / reasoner.sample_pool_path().name
+    sizes = (SAMPLE_PROBLEMS, REPORT_PROBLEMS) if most_steps is None else (2, 2)
+    run("export.py", last, "--gguf", weights, "--hugging-face", work / "hugging-face")
+    run("record.py", weights, sample, "--problems", sizes[0])
+    run("record.py", weights, work / "report.jsonl.gz", "--problems", sizes[1], "--skip", sizes[0])
+    run("evaluate.py", work / "report.jsonl.gz")
 
 
 def manifest() -> dict[str, object]:
@@ -103,17 +120,12 @@ if __name__ == "__main__":
     parser.add_argument("--work", type=Path, required=True, help="folder for documents and checkpoints; resumed")
     parser.add_argument("--ship", action="store_true", help="replace the weights, pool and manifest of the package")
     parser.add_argument("--manifest-only", action="store_true", help="only write the manifest of the shipped files")
+    parser.add_argument("--rehearse", type=int, metavar="STEPS", help="so few steps a phase: try the machinery out")
     options = parser.parse_args()
-    target = reasoner.model_path()
+    if options.rehearse and options.ship:
+        parser.error("a rehearsal is nothing to ship")
     if not options.manifest_only:
-        options.work.mkdir(parents=True, exist_ok=True)
-        last = train(options.work)
-        out = target if options.ship else options.work / target.name
-        run("export.py", last, "--gguf", out, "--hugging-face", options.work / "hugging-face")
-        folder = target.parent if options.ship else options.work
-        sample, rest = folder / reasoner.sample_pool_path().name, options.work / "rest.jsonl.gz"
-        run("record.py", out, sample, "--problems", SAMPLE_PROBLEMS)
-        run("record.py", out, rest, "--problems", TEST_PROBLEMS - SAMPLE_PROBLEMS, "--skip", SAMPLE_PROBLEMS)
-        run("evaluate.py", sample, rest)
+        rebuild(options.work, is_shipped=options.ship, most_steps=options.rehearse)
     if options.ship or options.manifest_only:
-        (target.parent / "manifest.json").write_text(json.dumps(manifest(), indent=2) + "\n")
+        target = reasoner.model_path().parent / "manifest.json"
+        target.write_text(json.dumps(manifest(), indent=2) + "\n")

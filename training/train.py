@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from export import load
 from model import Llama, Shape
 from tokenizer import BEGIN, PAD, THINK, build_tokenizer
 from torch import Tensor
@@ -87,6 +88,14 @@ def rate_at(step: int, steps: int, warm: int, decay_from: float, floor: float) -
     return 1.0 if step < start else max(floor, 1 - (1 - floor) * (step - start) / (steps - start))
 
 
+def weights_of(source: Path) -> dict[str, Tensor]:
+    """The weights of a checkpoint, or of an exported GGUF."""
+    if source.suffix == ".gguf":
+        return load(source)
+    state: dict[str, Tensor] = torch.load(source)["model"]
+    return state
+
+
 def train(options: argparse.Namespace) -> None:
     """Train to the last step, saving as it goes; a checkpoint that exists already is continued."""
     torch.manual_seed(options.seed)
@@ -99,7 +108,7 @@ def train(options: argparse.Namespace) -> None:
     adam = torch.optim.AdamW(others, lr=options.lr * 0.15, betas=(0.9, 0.95), weight_decay=0.0)
     first = 0
     if options.start_from:
-        model.load_state_dict(torch.load(options.start_from)["model"])
+        model.load_state_dict(weights_of(options.start_from))
     if options.out.exists():
         saved = torch.load(options.out)
         model.load_state_dict(saved["model"])
@@ -148,7 +157,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, help="checkpoint; resumed from when it exists")
-    parser.add_argument("--start-from", type=Path, help="checkpoint whose weights a new run starts from")
+    parser.add_argument("--start-from", type=Path, help="checkpoint or .gguf whose weights a new run starts from")
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--lr", type=float, default=0.02)

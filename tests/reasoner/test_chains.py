@@ -131,3 +131,22 @@ def test_doubt_tells_wrong_from_right_in_what_is_learnt_last():
     rng = random.Random(8)
     texts = [(chains.write_chain(problem, chains.CONTRASTING, rng), problem.gold) for problem in problems(300)]
     assert behaviour.auroc([(behaviour.density(text), answer(text) != gold) for text, gold in texts]) > 0.75
+
+
+def test_the_profile_tells_outcomes_apart():
+    problem = problems(1)[0]
+    gold = f"\\boxed{{{problem.gold}}}"
+    attempts = [
+        behaviour.Attempt(gold, 100, problem.gold),
+        behaviour.Attempt(gold, 300, problem.gold),
+        behaviour.Attempt("\\boxed{1000}", 400, problem.gold),
+        behaviour.Attempt("Wait, perhaps", 900, problem.gold),
+    ]
+    told = behaviour.profile([problem], [attempts])
+    columns = told["by outcome"]
+    assert [columns[name]["share"]["value"] for name in behaviour.OUTCOMES] == [0.5, 0.25, 0.25]
+    assert [columns[name]["tokens"]["value"] for name in behaviour.OUTCOMES] == [200, 400, 900]
+    assert columns["incorrect"]["attention"]["value"] == 3.2  # 400² over the mean of 100² and 300²
+    assert told["length incorrect/correct"]["value"] == 2
+    assert told["length not correct/correct"]["value"] == 3.25
+    assert told["no answer"]["value"] == 0.25

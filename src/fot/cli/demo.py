@@ -8,6 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from fot.cli.output import console, print_json, print_note, print_table
+from fot.cli.recorded import print_recorded
+from fot.errors import UsageError
 
 if TYPE_CHECKING:
     from fot.engines.base import Engine
@@ -40,15 +42,19 @@ async def _demo(number: int, k: int, seed: int, json: bool) -> None:
     from fot.reasoner import MODEL_NAME
     from fot.tasks.arithmetic import DIFFICULTIES, draw_problems
 
+    if number < 0 or k < 2:
+        raise UsageError(f"--problem {number} --k {k} cannot be shown", "Problems count from 0, and a vote needs two.")
     chosen = next(islice(draw_problems("test", DIFFICULTIES["middle"], seed=seed), number, None))
+    screen = console(sys.stderr)
     if not json:
-        print_note(f"{MODEL_NAME}, trained by this project for arithmetic alone, thinks {k} times about:")
-        console(sys.stderr).print(f"  {chosen.text}\n")
+        screen.print(f"{MODEL_NAME}, a tiny model that knows nothing but its arithmetic, thinks {k} times about:\n")
+        screen.print(f"  {chosen.text}\n\n{_legend()}\n")
     engine = Embedded(parallel=k)
     try:
         funnel = await _run(engine, chosen.text, None, k, seed, is_drawn=not json)
         if not json:
-            print_note("the same seeds once more, all to their end, to see what was saved")
+            screen.print(_excerpts(funnel))
+            screen.print("The same seeds once more, all to their end, to see what was saved ...\n")
         majority = await _run(engine, chosen.text, "sc", k, seed, is_drawn=False)
     finally:
         await engine.close()
@@ -81,6 +87,35 @@ async def _run(engine: Engine, text: str, policy: str | None, k: int, seed: int,
         return await session.run(lanes.take)
 
 
+def _legend() -> str:
+    from fot.reasoner import CHECKPOINTS
+
+    *early, late = CHECKPOINTS
+    return (
+        'Each line below is a rollout: its tokens so far, and how many "Wait", "perhaps" and the like it has per 1,000 '
+        f"characters. At {', '.join(map(str, early))} and {late} tokens, those that have answered are banked: they "
+        "vote, and think no more. Of the others, those that hesitate most are pruned."
+    )
+
+
+def _excerpts(result: Result) -> str:
+    """A few lines of the rollout that hesitated least, and of the one that hesitated most."""
+    from fot.core.markers import count, density
+
+    def of_text(text: str) -> float:
+        return density(count(text), len(text))
+
+    ranked = sorted((rollout for rollout in result.rollouts if rollout.text), key=lambda r: of_text(r.text))
+    told = []
+    for rollout in dict.fromkeys((ranked[0], ranked[-1])) if ranked else ():
+        lines = [line for line in rollout.text.splitlines() if line.strip()]
+        densest = max(range(len(lines)), key=lambda at: count(lines[at]))
+        first = max(0, min(densest - 1, len(lines) - 3))
+        told.append(f"\nRollout {rollout.id} ({rollout.fate.value}), {of_text(rollout.text):.1f} per 1,000 characters:")
+        told += [f"  {line}" for line in lines[first : first + 3]]
+    return "\n".join([*told, ""])
+
+
 def _print(gold: str, funnel: Result, majority: Result) -> None:
     rows = [
         [
@@ -97,8 +132,9 @@ def _print(gold: str, funnel: Result, majority: Result) -> None:
     saved = funnel.savings_against([rollout.tokens for rollout in majority.rollouts])
     print_note(
         f"saved: {saved.attention:.0%} of the attention, {saved.tokens:.0%} of the tokens, "
-        f"{1 - funnel.wall_s / majority.wall_s:.0%} of the time; one problem shows the way it works, not how well"
+        f"{1 - funnel.wall_s / majority.wall_s:.0%} of the time"
     )
+    print_recorded(funnel.policy)
 
 
 def _as_json(gold: str, funnel: Result, majority: Result) -> dict[str, object]:
