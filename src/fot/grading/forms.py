@@ -11,20 +11,24 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["BRACKETS", "Form", "read_form", "split_list"]
+from fot.grading.commas import is_in_thousands, separate, split_list
+
+__all__ = ["BRACKETS", "Form", "read_form"]
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """`bracket` is the pair around a list of several (`()`, `[]`, `(]`, `[)`, `{}`), or empty.
 
-    `words`: the body is text, folded to lower case and single blanks; otherwise it is LaTeX without dollars.
+    `listed`: what a number in thousands would be as a list (`1,234` as `1, 234`), else empty. `words`: the body is
+    text, folded to lower case and single blanks; otherwise it is LaTeX without dollars.
     """
 
     body: str
     unit: str = ""
     name: str = ""
     bracket: str = ""
+    listed: str = ""
     words: bool = False
 
 
@@ -71,6 +75,13 @@ _REWRITINGS = tuple(
         (r"\\(?:displaystyle|textstyle|limits|boldsymbol)(?![a-zA-Z])", ""),
         (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
         (r"\\frac\s*(\d)\s+(\d)", r"\\frac{\1}{\2}"),
+        (r"\A\s*(?:=|\\approx(?![a-zA-Z]))\s*(?=\S)", ""),
+        (r"\A\](?=[^\[\]]*[\[\]]\Z)", "("),
+        (r"(?<=\A[\[(])([^\[\]]*)\[\Z", r"\1)"),
+        (
+            r"[\[(]\s*\\begin\s*\{array\}\s*(?:\{[^{}]*\})?(.*)\\end\s*\{array\}\s*[\])]",
+            r"\\begin{pmatrix}\1\\end{pmatrix}",
+        ),
         (r"\A\s*\\mathbb\s*\{?R\}?\s*\Z", r"(-\\infty,\\infty)"),
         (
             r"\\(?:mathrm|mathbf|mathit|mathsf|textbf|textit|textrm|textnormal|mbox|operatorname|rm|bf)(?=\s*\{)",
@@ -121,6 +132,7 @@ _UNITS = {
     "day": r"days?",
     "dollar": r"dollars?|USD|\\\$",
     "cent": r"cents?|\\cents?",
+    "ohm": r"ohms?|\\Omega",
     "unit": r"(?:sq(?:uare|\.)?|cubic)?\s*units?",
 }
 _LETTER_UNITS = {
@@ -132,18 +144,29 @@ _KNOWN = tuple((name, re.compile(rf"(?:{pattern})\Z", re.IGNORECASE)) for name, 
 _POWER = r"(?:\s*\^\s*\{?\s*(?P<power>[23])\s*\}?)?"
 _TEXT_UNIT = re.compile(rf"(?<=[\d}})\]a-z!])\s*\\text\s*\{{(?P<unit>[^{{}}]+)\}}{_POWER}\s*\Z")
 _BARE_UNIT = re.compile(rf"(?<=[\d}})\]])\s*(?P<unit>[a-zA-Z]{{2,}}(?:[\s/.-]+[a-zA-Z]+)*){_POWER}\s*\Z")
-_SIGN_UNIT = re.compile(r"(?<=\S)\s*(?P<unit>\\?%|\\degree)\s*\Z")
+_SIGN_UNIT = re.compile(r"(?<=\S)\s*(?P<unit>\\?%|\\degree|\\Omega)\s*\Z")
 _BASE = re.compile(r"(?<=[0-9A-Fa-f])\s*_\s*(?:\{\s*(?:\\text\s*\{)?(?P<base>\w+)\s*\}{1,2}|(?P<digit>\d))\s*\Z")
 _MODULO = re.compile(
-    r"\s*(?:\\pmod\s*(?:\{\s*(?P<a>[^{}]+)\}|(?P<b>\d))|\(?\s*(?:\\text\s*\{\s*\(?\s*mod\s*\}?|\\b?mod(?![a-z])|mod\b)\s*\{?(?P<c>\w+)\)?\}?\)?)\s*\Z"
+    r"\s*(?:\\pmod\s*(?:\{\s*(?P<a>[^{}]+)\}|(?P<b>\d))|\(?\s*(?:\\text\s*\{\s*\(?\s*mod\s*\}?|\\mod(?![a-z])|mod\b)\s*\{?(?P<c>\w+)\)?\}?\)?)\s*\Z"
 )
 _ANGLE = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![a-z])[^+\-]*\\degree\s*\Z")
 _CURRENCY = re.compile(r"\s*\\?\$\s*(?=[\d.])|\s*(?P<sign>[€£¥])\s*(?=[\d.])")
 
 _NAME = re.compile(
-    r"\s*(?P<name>(?:\\?[a-zA-Z]+'?(?:_\{?\w+\}?)?)(?:\s*\(\s*[a-zA-Z](?:\s*,\s*[a-zA-Z])*\s*\))?)\s*(?:=|\\in(?![a-z]))\s*(?P<rest>.+)\Z",
+    r"\s*(?P<name>(?:\\?[a-zA-Z]+'?(?:_(?:\{\w+\}|\w+))?)?(?:\s*\(\s*[a-zA-Z](?:\s*,\s*[a-zA-Z])*\s*\))?)\s*(?:=|\\in(?![a-z]))\s*(?P<rest>.+)\Z",
     re.DOTALL,
 )
+_OPTION = re.compile(
+    r"\\text\s*\{\s*(?P<letter>\([A-J]\))\s*\}[\s.:]*(?=\S)|(?P<bare>\([A-J]\))(?:\s*(?=[\d$])|\s+(?=[\\-]))"
+)
+_BUILDER = re.compile(
+    r"\s*[a-z]\s*(?:\\in\s*\\mathbb\s*\{?R\}?\s*)?(?:\\mid|\\vert|\\colon|:|\|)\s*(?P<condition>.+)\Z", re.DOTALL
+)
+_OR = re.compile(r"\\text\s*\{\s*or\s*\}|\\(?:lor|vee)(?![a-zA-Z])|\bor\b")
+_ONE_SIDED = re.compile(
+    r"\\?[a-z]+\s*(?P<sign><|>|\\(?:lt|gt|leq?(?:slant)?|geq?(?:slant)?)(?![a-z]))\s*(?P<bound>[^<>=,]+)"
+)
+_SIGNS = re.compile(r"\\(?:pm|mp)(?![a-zA-Z])\s*")
 _RELATION = re.compile(r"[=<>]|\\(?:le|ge|ne|lt|gt|neq|equiv|approx)(?![a-zA-Z])")
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
 _RUN = re.compile(r"[^\W\d_]{3,}")
@@ -162,34 +185,26 @@ def read_form(answer: str) -> Form:
     whole = re.fullmatch(r"\\text\s*\{([^{}]*)\}", text)
     if whole:
         text = whole.group(1)
-    text, unit = _split_unit(text.strip())
+    text = text.strip()
+    option = _OPTION.match(text)
+    text, unit = _split_unit(text[option.end() :] if option else text)
+    listed = text.replace(",", ", ") if is_in_thousands(text) else ""
+    text = separate(text)
     names, parts = zip(*map(_split_name, split_list(text)), strict=True)
     name = names[0] if len(set(names)) == 1 else ""
     if name:
         text = ", ".join(parts)
+    elif option:
+        name = option.group("letter") or option.group("bare")
     text, bracket = _split_bracket(text.strip())
     if _has_words(text):
         return Form(_fold(text), unit, name, bracket, words=True)
-    return Form(_inner_degrees(text), unit, name, bracket)
-
-
-def split_list(text: str) -> list[str]:
-    """The parts between the commas and semicolons that stand in no bracket."""
-    parts, depth, start = [], 0, 0
-    for place, character in enumerate(text):
-        depth += (character in "{([") - (character in "})]")
-        if character in ",;" and depth == 0 and not _is_thousands(text, place):
-            parts.append(text[start:place].strip())
-            start = place + 1
-    return [*parts, text[start:].strip()]
-
-
-def _is_thousands(text: str, place: int) -> bool:
-    return bool(re.match(r",\d{3}(?!\d)", text[place : place + 5])) and text[place - 1 : place].isdigit()
+    text, bracket = _written_out(text, bracket)
+    return Form(_inner_degrees(text), unit, name, bracket, listed)
 
 
 def _unwrap(text: str) -> str:
-    text = text.strip()
+    text = _union(text.strip())
     for opening, closing in _WRAPPINGS:
         if len(text) > len(opening + closing) and text.startswith(opening) and text.endswith(closing):
             inside = text[len(opening) : -len(closing)]
@@ -198,6 +213,24 @@ def _unwrap(text: str) -> str:
     for pattern, replacement in _REWRITINGS:
         text = pattern.sub(replacement, text)
     return re.sub(r"(?<![.\d])\.\Z|(?<=\d)\.\Z|(?<=[^\d.])\.\Z", "", text.strip()).strip()
+
+
+def _union(text: str) -> str:
+    r"""`x<2 \text{ or } x>3` as a union of intervals, when each side is such a relation."""
+    parts = _OR.split(text.strip("$ "))
+    intervals = [_interval(part.strip()) for part in parts]
+    return r"\cup".join(intervals) if len(parts) > 1 and all(intervals) else text
+
+
+def _interval(relation: str) -> str:
+    match = _ONE_SIDED.fullmatch(relation)
+    if match is None:
+        return ""
+    sign, bound = match.group("sign"), match.group("bound")
+    is_open = sign in ("<", ">", r"\lt", r"\gt")
+    if sign in ("<", r"\lt") or sign.startswith(r"\le"):
+        return rf"(-\infty,{bound}{')' if is_open else ']'}"
+    return rf"{'(' if is_open else '['}{bound},\infty)"
 
 
 def _split_unit(text: str) -> tuple[str, str]:
@@ -233,7 +266,7 @@ def _unit_name(match: re.Match[str], *, bare: bool) -> str:
         return ""  # two letters after a number are a product sooner than a unit
     if bare and any(word.lower() in _FUNCTIONS for word in re.findall(r"[a-zA-Z]+", written)):
         return ""
-    written = _LETTER_UNITS.get(written, _fold(written).removesuffix("s"))
+    written = _LETTER_UNITS.get(written, " ".join(word.removesuffix("s") for word in _fold(written).split()))
     return f"{written}^{power}" if power else written
 
 
@@ -257,6 +290,16 @@ def _split_bracket(text: str) -> tuple[str, str]:
         plain = pair == "()" or (pair == "{}" and not text.startswith("\\"))
         return _split_bracket(inside) if plain else (inside, pair)
     return inside, pair
+
+
+def _written_out(text: str, bracket: str) -> tuple[str, str]:
+    r"""A set by its condition as the condition, and one sign `\pm` as two values."""
+    builder = _BUILDER.match(text) if bracket == "{}" else None
+    if builder and _RELATION.search(builder.group("condition")):
+        return builder.group("condition"), ""
+    if bracket in ("", "{}") and len(_SIGNS.findall(text)) == 1 and len(split_list(text)) == 1:
+        return f"{_SIGNS.sub('+', text)}, {_SIGNS.sub('-', text)}", bracket
+    return text, bracket
 
 
 def _encloses(text: str) -> bool:

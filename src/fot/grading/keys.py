@@ -22,7 +22,7 @@ from fot.core.vote import Ballot, plurality
 from fot.grading.base import Grade, GraderOptions, Judgement
 from fot.grading.forms import Form, read_form
 from fot.grading.limits import static_limit
-from fot.grading.relation import Question, compare_bodies
+from fot.grading.relation import Question, compare_bodies, is_equation
 
 __all__ = ["KEYS", "ExactKeys", "Keys", "MathKeys", "Merging", "vote_classes", "vote_keys", "winners_changed"]
 
@@ -80,7 +80,9 @@ class MathKeys:
     def classes(self, answers: Iterable[str]) -> dict[str, str]:
         keys = {answer: answer_key(answer) for answer in answers}
         names = sorted(set(keys.values()), key=lambda key: (len(key), key))
-        forms = {name: read_form(name) for name in names if static_limit(name) is None}
+        # As it was written: a key has no blanks left, and `100, 200` is no number.
+        written = {key: answer for answer, key in sorted(keys.items(), key=lambda item: (len(item[0]), item[0]))}
+        forms = {name: read_form(written[name]) for name in names if static_limit(written[name]) is None}
         bodies = _Joined(names)
         for a, b in self._equal_pairs(forms):
             bodies.join(a, b)
@@ -125,7 +127,7 @@ class MathKeys:
 
 def _compare(a: Form, b: Form) -> Grade | Question:
     """Equality of the mathematics with nothing conceded: brackets and kinds must be the same."""
-    if a.words != b.words or a.bracket != b.bracket:
+    if a.words != b.words or a.bracket != b.bracket or is_equation(a.body) != is_equation(b.body):
         return Grade(Judgement.WRONG, "written otherwise")
     if a.words:
         return Grade(Judgement.CORRECT if a.body == b.body else Judgement.WRONG, "words")

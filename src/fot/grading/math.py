@@ -62,7 +62,7 @@ class MathGrader:
         """The version of our own rules and that of math-verify: a change of either may change a grade."""
         from importlib.metadata import version
 
-        return f"math/1+math-verify-{version('math-verify')}"
+        return f"math/2+math-verify-{version('math-verify')}"
 
     @property
     def process_ids(self) -> list[int]:

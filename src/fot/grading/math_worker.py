@@ -44,14 +44,16 @@ def main() -> None:
 
 def compare(gold: str, answer: str, *, is_rounded: bool) -> tuple[bool | None, str]:
     """Are the two equal (None: cannot be told)? `is_rounded`: one of them was written with decimals."""
-    from math_verify import verify
-
     try:
         golds, answers = _read(gold), _read(answer)
         if not golds or not answers:
             return None, f"the {'answer' if golds else 'reference answer'} cannot be read as mathematics"
-        equal = verify(golds, answers, timeout_seconds=None, raise_on_error=True, allow_set_relation_comp=True)
-        if equal and _is_apart(golds[0], answers[0], _DECIMAL if is_rounded else _TIGHT):
+        equal = _verify(golds, answers)
+        exact = ([], []) if equal else _exactly(golds, answers)
+        if exact[0]:
+            golds, answers = exact
+            equal = _verify(golds, answers)
+        if equal and _is_apart(golds[0], answers[0], _DECIMAL if is_rounded and not exact[0] else _TIGHT):
             return False, "equal only after math-verify's rounding"
     except Exception as error:  # whatever a hostile string brings about in a parser is no judgement
         return None, f"math-verify failed: {type(error).__name__}"
@@ -69,6 +71,34 @@ def _read(latex: str) -> list[Any]:
     config = LatexExtractionConfig(boxed_match_priority=-1, normalization_config=normalization)
     read = parse(f"$${latex}$$", [config], fallback_mode="no_fallback", parsing_timeout=None, raise_on_error=True)
     return list(read)
+
+
+def _verify(golds: list[Any], answers: list[Any]) -> bool:
+    from math_verify import verify
+
+    return bool(verify(golds, answers, timeout_seconds=None, raise_on_error=True, allow_set_relation_comp=True))
+
+
+def _exactly(golds: list[Any], answers: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Both once more, where that may change what is equal, and else nothing.
+
+    Decimals become fractions (`2^{0.5}` is a root), and `i` the imaginary unit when there is no other unknown.
+    """
+    import sympy
+
+    parts = [part for part in (*golds, *answers) if isinstance(part, sympy.Basic)]
+    symbols = {symbol for part in parts for symbol in part.free_symbols}
+    imaginary = dict.fromkeys(symbols, sympy.I) if {symbol.name for symbol in symbols} == {"i"} else {}
+    if not imaginary and not any(part.atoms(sympy.Float) for part in parts):
+        return [], []
+
+    def exact(part: Any) -> Any:
+        if not isinstance(part, sympy.Basic):
+            return part
+        decimals = {number: sympy.Rational(str(number)) for number in part.atoms(sympy.Float)}
+        return part.xreplace(decimals).subs(imaginary)
+
+    return [exact(part) for part in golds], [exact(part) for part in answers]
 
 
 def _is_apart(a: Any, b: Any, tolerance: float) -> bool:

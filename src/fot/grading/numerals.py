@@ -17,10 +17,11 @@ _LARGEST_POWER = 1_000
 _LEAST_DIGITS = 6
 
 _APART = re.compile(r"[\d.]\s+[\d.]", re.ASCII)
+_LISTED = re.compile(r",\s")
 _PLAIN = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+"
 _SIGNED = rf"[+-]?(?:{_PLAIN})"
 _DECIMAL = re.compile(rf"({_SIGNED})\Z", re.ASCII)
-_REPEATING = re.compile(r"([+-]?)(\d*)\.(\d*)\\overline\{(\d+)\}\Z", re.ASCII)
+_REPEATING = re.compile(r"([+-]?)(\d*)\.(\d*)(?:\\(?:overline|bar)\{(\d+)\}|\\(?:bar|dot)\{?(\d)\}?)\Z", re.ASCII)
 _FRACTION = re.compile(
     rf"([+-]?)(?:\\frac\{{({_SIGNED})\}}\{{({_SIGNED})\}}|\\frac(\d)(\d)|({_PLAIN})/({_PLAIN}))\Z", re.ASCII
 )
@@ -43,6 +44,8 @@ def read_numeral(body: str) -> Numeral | None:
     try:
         if _APART.search(body):  # two numbers side by side are at most a mixed number
             return _mixed(body.strip())
+        if _LISTED.search(body):
+            return None
         compact = re.sub(r"\s+", "", body)
         return _decimal(compact) or _mixed(compact) or _exact(compact) or _scientific(compact)
     except ZeroDivisionError:
@@ -101,7 +104,8 @@ def _exact(text: str) -> Numeral | None:
         numerator, denominator = (_value(part) for part in parts if part is not None)
         return Numeral((-1 if sign == "-" else 1) * numerator / denominator, None)
     if match := _REPEATING.match(text):
-        sign, whole, fixed, repeated = match.groups()
+        sign, whole, fixed, several, single = match.groups()
+        repeated = several or single
         head = Fraction(int(whole + fixed or "0"), 10 ** len(fixed))
         tail = Fraction(int(repeated), (10 ** len(repeated) - 1) * 10 ** len(fixed))
         return Numeral(-(head + tail) if sign == "-" else head + tail, None)
