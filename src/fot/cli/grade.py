@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple
 
 from cyclopts import Parameter
 
+from fot.cli.graded import grade_rollouts
 from fot.cli.output import ExitCode, print_note, print_table, progress
 from fot.errors import UsageError
 
@@ -36,17 +37,22 @@ def grade(  # noqa: PLR0913 - a flag each
     workers: int | None = None,
     limit_s: float | None = None,
     accept_risk: bool = False,
+    commit: str = "boxed",
+    out: Path | None = None,
     json: bool = False,
 ) -> int:
-    """Judge committed answers against reference answers.
+    """Judge committed answers against reference answers: pairs from a file, one pair, or a whole pool.
 
     Each pair is correct, wrong, undecided (with a reason), or has no answer. A row that cannot be read is named on
     stderr, is undecided in its place, and makes the exit code 4.
 
+    A pool's grades are kept beside it, each distinct pair once with the grader's version: a run that was ended goes on
+    where it was, and fot simulate and fot report judge nothing again.
+
     Parameters
     ----------
     file
-        JSON lines with `gold` and `answer`, texts or null; - for standard input.
+        JSON lines with `gold` and `answer`, texts or null; - for standard input; or a pool, or a file of rollouts.
     grader
         How to judge: exact, math, choice, code, or one that an installed package brings.
     gold
@@ -61,13 +67,24 @@ def grade(  # noqa: PLR0913 - a flag each
         Seconds for one pair (math: 5, of processor time) or one test (code: 6).
     accept_risk
         Run programs without a sandbox where there is none.
+    commit
+        What a rollout's answer is, in a pool: boxed, choice, code or paper.
+    out
+        Write a JSON line for each rollout of a pool: answer, verdict, reason, and the grader's version.
     json
-        Print one JSON object a pair, in order.
+        Print one JSON object a pair, in order; for a pool, one object with its counts.
     """
     from fot.grading.base import Grade, GraderOptions, Judgement
     from fot.grading.base import grader as find_grader
 
     options = GraderOptions(workers=workers, limit_s=limit_s, accept_risk=accept_risk)
+    if file is not None and _holds_rollouts(file):
+        if gold is not None or answer is not None:
+            raise UsageError("a pool and --gold or --answer exclude each other", "give one of the two")
+        with find_grader(grader, options) as judge:
+            return grade_rollouts(file, judge, commit=commit, store=store, out=out, json=json)
+    if out is not None:
+        raise UsageError("--out is for a pool's rollouts, and this is no pool", "redirect standard output, with --json")
     with find_grader(grader, options) as judge:
         rows = list(_rows(file, gold, answer))
         grades = iter(_judge(judge, [row.pair for row in rows if row.pair is not None], store))
@@ -81,6 +98,18 @@ def grade(  # noqa: PLR0913 - a flag each
     for row in bad:
         print_note(f"line {row.line}: {row.reason}")
     return ExitCode.PARTIAL if bad else ExitCode.OK
+
+
+def _holds_rollouts(file: Path) -> bool:
+    """A pool, a file of another kind than JSON lines, or JSON lines whose first row has a text and no answer?"""
+    if str(file) == "-" or not file.exists():
+        return False
+    if file.is_dir() or file.suffix in (".gz", ".zst", ".parquet"):
+        return True
+    with file.open("rb") as lines:
+        first = next((line for line in lines if line.strip()), b"")
+    read = _decoded(first)
+    return isinstance(read, dict) and "text" in read and "answer" not in read
 
 
 def _judge(judge: "Grader", pairs: "list[Pair]", store: Path | None) -> "list[Grade]":
@@ -119,12 +148,9 @@ def _opened(file: Path) -> Iterator[BinaryIO]:
 
 
 def _parse(number: int, line: bytes) -> _Read:
-    import msgspec
-
-    try:
-        row = msgspec.json.decode(line.removeprefix(b"\xef\xbb\xbf"))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return _Read(number, None, f"not JSON: {error}")
+    row = _decoded(line)
+    if isinstance(row, Exception):
+        return _Read(number, None, f"not JSON: {row}")
     if not isinstance(row, dict):
         return _Read(number, None, "not a JSON object")
     texts: list[str | None] = []
@@ -136,6 +162,16 @@ def _parse(number: int, line: bytes) -> _Read:
             return _Read(number, None, f"field '{name}' is neither text nor null")
         texts.append(None if value is None else str(value))
     return _Read(number, (texts[0], texts[1]))
+
+
+def _decoded(line: bytes) -> object:
+    """What the line holds; the error when it is no JSON."""
+    import msgspec
+
+    try:
+        return msgspec.json.decode(line.removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return error
 
 
 def _show(results: "list[Grade]", version: str, *, json: bool, single: bool) -> None:

@@ -44,6 +44,7 @@ def main() -> None:
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     os.dup2(0, 1)
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # a thread a core would be over the limit
     namespace: dict[str, Any] = {}
     exec(preamble(), namespace)  # noqa: S102 - ours; loads the modules once, before the forks
     replies.write(b"ready\n")

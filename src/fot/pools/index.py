@@ -26,6 +26,7 @@ import fot.core.answers
 import fot.core.commit
 import fot.pools.matching
 import fot.pools.scan
+from fot.core.answers import answer_key
 from fot.core.commit import track
 from fot.core.markers import PAPER_KERNEL, Kernel
 from fot.core.rollout import CHARS_PER_TOKEN
@@ -170,6 +171,11 @@ class Index:
         return [
             found.texts[found.written[offsets[row + 1] - 1]] if self.final[row] >= 0 else None for row in rows.tolist()
         ]
+
+    @cached_property
+    def written(self) -> dict[str, str]:
+        """For each vote key one text that has it, as it was written: a key is no program any more."""
+        return {answer_key(text): text for text in reversed(self._committing.texts)}
 
     @cached_property
     def commit_tokens(self) -> Ints:

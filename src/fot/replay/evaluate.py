@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -28,15 +28,17 @@ Floats = NDArray[np.float64]
 class Judge:
     """Which answers are correct, each distinct pair of reference and answer being graded once."""
 
-    def __init__(self, grader: Grader, store: Path | None = None) -> None:
-        """`store`: a file that keeps grades, so that no run judges again what another has."""
+    def __init__(self, grader: Grader, store: Path | None = None, written: Mapping[str, str] | None = None) -> None:
+        """`store`: a file that keeps grades, so that no run judges again what another has; `written`: texts by key."""
         self._grader = grader
         self._store = store
+        self._written = written or {}
         self._judged: dict[tuple[str | None, str | None], Judgement] = {}
 
     def judge(self, golds: Sequence[str | None], answers: Sequence[str | None]) -> list[Judgement]:
         """A judgement for each answer."""
-        pairs = list(zip(golds, answers, strict=True))
+        texts = [None if answer is None else self._written.get(answer, answer) for answer in answers]
+        pairs = list(zip(golds, texts, strict=True))
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self._judged]
         self._judged |= {pair: grade.verdict for pair, grade in zip(new, self._grade(new), strict=True)}
         return [self._judged[pair] for pair in pairs]

@@ -188,6 +188,11 @@ class Sheet:
             ]
         return self._recordings[key]
 
+    @property
+    def written(self) -> Mapping[str, str]:
+        """For each vote key one text that has it, for a grader."""
+        return self._index(PAPER_KERNEL).written
+
     @cached_property
     def finals(self) -> list[list[str | None]]:
         """Every rollout's final answer, by problem."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +11,15 @@ from fot.core.registry import unknown_name
 from fot.core.rollout import Cut
 from fot.core.shapes import SHAPES, Shape, shape_from_config, shape_of
 from fot.errors import ConfigError, PoolError
+from fot.grading.base import Grader
 from fot.grading.base import grader as grader_of
 from fot.grading.keys import Merging, vote_keys, winners_changed
 from fot.pools.read import Pool, Selection
 from fot.replay.evaluate import Judge, Study
+from fot.replay.graded import store_beside
 from fot.replay.sheet import Sheet
 
-__all__ = ["Chosen", "choose", "cost_model", "study_of", "winners_merged"]
+__all__ = ["Chosen", "choose", "cost_model", "judge_of", "study_of", "winners_merged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +108,15 @@ def study_of(
     merging = None if keys == "exact" else vote_keys(keys)
     pairs = zip(chosen.pools, chosen.selections, strict=True)
     sheets = [Sheet(pool, selection.parts, commit, merging) for pool, selection in pairs if selection.parts]
-    beside = chosen.pools[0].path
-    store = beside / "grades.sqlite" if grader != "exact" and os.access(beside, os.W_OK) else None
-    return Study(sheets, Judge(grader_of(grader), store), seed=seed, shape=shape)
+    return Study(sheets, judge_of(chosen, sheets, grader_of(grader)), seed=seed, shape=shape)
+
+
+def judge_of(chosen: Chosen, sheets: Sequence[Sheet], grader: Grader) -> Judge:
+    """Who judges the answers of these sheets; what costs time to judge is kept beside the first pool."""
+    if grader.name == "exact":
+        return Judge(grader)
+    written = {key: text for sheet in sheets for key, text in sheet.written.items()}
+    return Judge(grader, store_beside(chosen.pools[0]), written)
 
 
 def winners_merged(chosen: Chosen, commit: str, keys: str) -> Merging:

@@ -17,10 +17,10 @@ from fot.grading.base import Grader, Judgement
 from fot.methods import parse
 from fot.pools.index import Index, index_of
 from fot.pools.read import Problem
-from fot.replay.evaluate import Judge, MethodResult, Row, Study
+from fot.replay.evaluate import MethodResult, Row, Study
 from fot.replay.grid import grid
 from fot.replay.sheet import Sheet
-from fot.replay.study import Chosen
+from fot.replay.study import Chosen, judge_of
 from fot.replay.sweep import Sweep, sweep
 from fot.report.exhibit import NotHere
 
@@ -41,6 +41,7 @@ class Rollouts:
     """Markers per 1,000 characters of the whole text."""
     correct: Bools
     answered: Bools
+    undecided: Bools
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class Material:
         self.shape = shape
         pairs = zip(chosen.pools, chosen.selections, strict=True)
         self.sheets = [Sheet(pool, selection.parts, commit) for pool, selection in pairs if selection.parts]
-        self.judge = Judge(grader)
+        self.judge = judge_of(chosen, self.sheets, grader)
         self.study = Study(self.sheets, self.judge, seed=seed, shape=shape)
         self.problems: Sequence[Problem] = self.study.problems
         self._results: dict[tuple[str, bytes], MethodResult] = {}
@@ -149,6 +150,7 @@ class Material:
             density=self.flat(lambda index, rows: index.densities(rows, index.n_chars[rows])),
             correct=np.array([verdict is Judgement.CORRECT for verdict in verdicts], np.bool_),
             answered=np.array([answer is not None for answer in answers], np.bool_),
+            undecided=np.array([verdict is Judgement.UNDECIDED for verdict in verdicts], np.bool_),
         )
 
     def at(self, tokens: int) -> Prefixes:
@@ -190,6 +192,11 @@ class Material:
     def pass_rate(self) -> Floats:
         """pass@1 of each problem: the share of its rollouts that are correct."""
         return self.right / self.sizes
+
+    @cached_property
+    def undecided(self) -> int:
+        """How many rollouts have an answer that the grader could not judge; they are not counted as correct."""
+        return int(self.rollouts.undecided.sum())
 
     @property
     def models(self) -> list[str]:

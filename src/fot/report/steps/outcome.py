@@ -26,6 +26,7 @@ CONTENDERS = ("sc", "ac", "fot", "random", "oracle", "adaptive", "fot+decided")
 METHOD_COLUMNS = (
     Column("method", "method"),
     Column("correct", "correct", "mean"),
+    Column("undecided", "undecided", "mean"),
     Column("accuracy", "accuracy", "share"),
     Column("delta", "gained", "signed"),
     Column("wins", "won", "mean"),
@@ -46,6 +47,7 @@ def method_row(result: MethodResult, name: str = "") -> tuple[Value, ...]:
     return (
         name or result.spec.text,
         result.correct,
+        result.undecided,
         result.accuracy,
         result.delta,
         result.wins,
@@ -89,6 +91,11 @@ def main(material: Material) -> Exhibit:
     notes: tuple[str, ...] = (
         "Savings are against sc on the same rollouts. Methods that draw at random report means over their draws.",
     )
+    if material.undecided:
+        notes += (
+            f"Undecided answers are not correct, and not known to be wrong: {material.undecided:,} of "
+            f"{len(material.rollouts.correct):,} rollouts have one.",
+        )
     if absent:
         notes += (f"Not shown, as this pool or this installation cannot carry them: {', '.join(absent)}.",)
     several = len(material.cells) > 1
