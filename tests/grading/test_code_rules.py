@@ -48,11 +48,6 @@ PROGRAMS = {
     "print end": (stdin(("", "1 2 3")), "for i in (1,2,3): print(i,end=' ')", "correct"),
     "sys.exit in middle": (stdin(("", "1")), "import sys\nprint(1)\nsys.exit()\nprint(2)", "correct"),
     "sys.stdout.write": (stdin(("", "1")), "import sys\nsys.stdout.write('1')", "correct"),
-    "import numpy": (
-        stdin(("1 2 3", "6")),
-        "import numpy as np\nprint(np.array(list(map(int,input().split()))).sum())",
-        "correct",
-    ),
     "zero div": (stdin(("0", "1")), "print(1//int(input()))", "wrong"),
     "name error": (stdin(("0", "1")), "print(undefined_name)", "wrong"),
     "unused eof": (stdin(("1\n", "1")), "print(input())", "correct"),

@@ -6,10 +6,13 @@ import re
 import numpy as np
 import pytest
 
+from fot.methods import parse
+from fot.pools.importing import import_rows
 from fot.report import drawing
 from fot.report.catalogue import SECTIONS, steps
 from fot.report.exhibit import NotHere
 from fot.report.steps import behaviour, cost, markers, mechanism, outcome, tuning, votes
+from tests.pools.rows import row, write_lines
 from tests.report.pools import material, planted
 
 SEVERAL = {"transfer"}
@@ -151,6 +154,28 @@ def test_without_references_nothing_can_be_right(tmp_path):
         if name != "attention":
             with pytest.raises(NotHere):
                 step.make(blind)
+
+
+def test_undecided_answers_and_merged_votes_are_told(tmp_path):
+    """Three writings of a half win together where 2 won apart; problems without a reference are undecided."""
+    pytest.importorskip("math_verify", reason="the extra 'math' is not installed")
+    votes = [r"\frac{1}{2}", "0.5", "1/2", "2", "2"]
+    rows = [
+        row(name, at, rf"Wait, \boxed{{{answer}}}", n_tokens=9, gold=gold)
+        for name, gold in (("p", "0.5"), ("q", None))
+        for at, answer in enumerate(votes)
+    ]
+    import_rows([write_lines(tmp_path / "rows.jsonl", rows)], tmp_path / "pool")
+    apart, together = (material(tmp_path / "pool", keys=keys) for keys in ("exact", "math"))
+    assert (apart.result("sc").undecided, apart.undecided) == (1, 5)
+    assert apart.merging is None
+    assert [str(row.outcome.verdict.answer) for row in apart.study.rows(parse("sc"))] == ["2", "2"]
+    assert [str(row.outcome.verdict.answer) for row in together.study.rows(parse("sc"))] == ["0.5", "0.5"]
+    assert (apart.result("sc").correct, together.result("sc").correct) == (0, 1)
+    notes = " ".join(outcome.main(together).notes)
+    assert "4 answers out of 8" in notes
+    assert "that changes the winner of sc in 2 of 2 problems" in notes
+    assert "5 of 10 rollouts have one" in notes
 
 
 def test_pools_too_small_say_so(tmp_path):

@@ -39,6 +39,11 @@ def test_an_unknown_benchmark_is_met_with_a_guess():
         benchmark("aime2")
 
 
+@pytest.mark.parametrize("written", ["AIME24", "aime_24", "GPQA", "GPQA-Diamond", "MATH-500", "LCB-Lite-v6"])
+def test_names_are_taken_as_they_are_written_elsewhere(written):
+    assert benchmark(written).name in BENCHMARKS
+
+
 def test_math_rows(tmp_path):
     rows = [
         {"id": 7, "problem": r"What is $\frac{1}{2}+{options}$?", "answer": "033", "solution": "..."},
@@ -244,6 +249,10 @@ def test_the_command_lists_and_writes(capsys, tmp_path):
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [set(row) for row in rows] == [{"problem_id", "problem", "prompt", "gold", "options"}] * 4
     assert main(["tasks", "--limit", "4"]) == 2
+    assert main(["tasks", "arithmetic-easy", "--limit", "0"]) == 2
+    assert main(["tasks", "absent.jsonl"]) == 1
+    assert "absent.jsonl" in capsys.readouterr().err
+    assert main(["tasks", "absent.jsonl", "--revision", "x"]) == 2
     assert main(["tasks", "aime2"]) == 2
     mine = write_rows(tmp_path / "mine.jsonl", [{"problem": "One?", "gold": "1"}])
     capsys.readouterr()

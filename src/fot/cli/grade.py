@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["grade"]
 
 
+_MOST_NAMED = 10
+
+
 class _Read(NamedTuple):
     """One line of the file: a pair, or what is wrong with it."""
 
@@ -95,8 +98,10 @@ def grade(  # noqa: PLR0913 - a flag each
         version = judge.version
     _show(results, version, json=json, single=file is None)
     bad = [row for row in rows if row.pair is None]
-    for row in bad:
+    for row in bad[:_MOST_NAMED]:
         print_note(f"line {row.line}: {row.reason}")
+    if len(bad) > _MOST_NAMED:
+        print_note(f"and {len(bad) - _MOST_NAMED:,} more of {len(rows):,} lines; each is named in its place")
     return ExitCode.PARTIAL if bad else ExitCode.OK
 
 

@@ -21,6 +21,7 @@ def report(  # noqa: PLR0913 - each parameter is a flag
     k: int | None = None,
     commit: str = "boxed",
     grader: str = "exact",
+    keys: str = "exact",
     cost_model: str | None = None,
     policy: Annotated[list[str] | None, Parameter(consume_multiple=False)] = None,
     only: Annotated[list[str] | None, Parameter(consume_multiple=False)] = None,
@@ -44,6 +45,8 @@ def report(  # noqa: PLR0913 - each parameter is a flag
         When a rollout has committed to an answer: boxed, choice, code or paper.
     grader
         What compares an answer with the reference.
+    keys
+        Which answers are one vote: exact (equal vote keys) or math (equal as mathematics).
     cost_model
         Model shape for whole-model savings: a known model's name or a config.json. Default: each rollout's own model.
     policy
@@ -78,6 +81,7 @@ def report(  # noqa: PLR0913 - each parameter is a flag
         "k": k,
         "commit": commit,
         "grader": grader,
+        "keys": keys,
         "cost_model": cost_model,
         "policies": policy or [],
         "only": only or [],
@@ -95,6 +99,7 @@ def report(  # noqa: PLR0913 - each parameter is a flag
             seed=seed,
             policies=policy or (),
             tune_on_test=tune_on_test,
+            keys=keys,
         )
         made = build(
             material,
@@ -124,8 +129,8 @@ def report(  # noqa: PLR0913 - each parameter is a flag
 def _command(config: dict[str, object], out: Path) -> list[str]:
     """The command line that makes this report again; what has its default is left out."""
     words = ["fot", "report", *(str(path) for path in _many(config["pools"])), "--out", str(out)]
-    plain = {"commit": "boxed", "grader": "exact", "seed": 0}
-    for name in ("k", "commit", "grader", "cost_model", "seed"):
+    plain = {"commit": "boxed", "grader": "exact", "keys": "exact", "seed": 0}
+    for name in ("k", "commit", "grader", "keys", "cost_model", "seed"):
         if config[name] not in (None, plain.get(name)):
             words += [f"--{name.replace('_', '-')}", str(config[name])]
     words += [word for text in _many(config["policies"]) for word in ("--policy", str(text))]

@@ -51,7 +51,9 @@ def tasks(
     from fot.tasks.load import load, load_own
 
     own = Path(name)
-    if own.suffix and own.exists():
+    if own.suffix in (".jsonl", ".json", ".ndjson", ".csv", ".parquet") or (own.suffix and own.exists()):
+        if file or revision:
+            raise UsageError(f"{name} is a file of your own: it has no --file and no --revision", "leave them out")
         loaded = load_own(own, limit=limit)
     else:
         loaded = load(name, file=file, revision=revision, seed=seed, limit=limit)

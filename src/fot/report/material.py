@@ -14,13 +14,14 @@ from fot.core.policy import Fate
 from fot.core.shapes import Shape
 from fot.errors import ConfigError, MissingExtra
 from fot.grading.base import Grader, Judgement
+from fot.grading.keys import Merging, vote_keys
 from fot.methods import parse
 from fot.pools.index import Index, index_of
 from fot.pools.read import Problem
 from fot.replay.evaluate import MethodResult, Row, Study
 from fot.replay.grid import grid
 from fot.replay.sheet import Sheet
-from fot.replay.study import Chosen, judge_of
+from fot.replay.study import Chosen, judge_of, winners_merged
 from fot.replay.sweep import Sweep, sweep
 from fot.report.exhibit import NotHere
 
@@ -76,10 +77,12 @@ class Material:
         seed: int = 0,
         policies: Sequence[str] = (),
         tune_on_test: bool = False,
+        keys: str = "exact",
     ) -> None:
         """Run self-consistency on the chosen rollouts; everything else comes when it is asked for.
 
-        `policies` are compared beside the usual ones; `tune_on_test` lets choices be made on what they are reported on.
+        `policies` are compared beside the usual ones; `tune_on_test` lets choices be made on what they are reported on;
+        `keys` names what makes two answers one vote.
         """
         self.chosen = chosen
         self.policies = tuple(policies)
@@ -88,7 +91,9 @@ class Material:
         self.seed = seed
         self.shape = shape
         pairs = zip(chosen.pools, chosen.selections, strict=True)
-        self.sheets = [Sheet(pool, selection.parts, commit) for pool, selection in pairs if selection.parts]
+        merging = None if keys == "exact" else vote_keys(keys)
+        self.sheets = [Sheet(pool, selection.parts, commit, merging) for pool, selection in pairs if selection.parts]
+        self.keys = keys
         self.judge = judge_of(chosen, self.sheets, grader)
         self.study = Study(self.sheets, self.judge, seed=seed, shape=shape)
         self.problems: Sequence[Problem] = self.study.problems
@@ -192,6 +197,11 @@ class Material:
     def pass_rate(self) -> Floats:
         """pass@1 of each problem: the share of its rollouts that are correct."""
         return self.right / self.sizes
+
+    @cached_property
+    def merging(self) -> Merging | None:
+        """What the vote keys did to the votes of self-consistency; None for exact keys, which merge nothing."""
+        return None if self.keys == "exact" else winners_merged(self.chosen, self.commit, self.keys)
 
     @cached_property
     def undecided(self) -> int:

@@ -185,6 +185,13 @@ _LIST = (
 BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType({entry.name: entry for entry in _LIST})
 """The benchmarks by name."""
 
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")
+
+
+_PLAIN_NAMES = {_plain(name): name for name in BENCHMARKS} | {"gpqa": "gpqa-diamond"}
+
 _GROUP = "fot.tasks"
 
 
@@ -194,12 +201,12 @@ def benchmark_names() -> list[str]:
 
 
 def benchmark(name: str) -> Benchmark:
-    """The benchmark of this name. Raises `ConfigError` for an unknown one.
+    """The benchmark of this name, `MATH-500` being `math500`. Raises `ConfigError` for an unknown one.
 
     Another package brings one as a `Benchmark` at an entry point of the group `fot.tasks`.
     """
-    if name in BENCHMARKS:
-        return BENCHMARKS[name]
+    if plain := _PLAIN_NAMES.get(_plain(name)):
+        return BENCHMARKS[plain]
     points = tuple(entry_points(group=_GROUP, name=name))
     if not points:
         raise unknown_name("benchmark", name, benchmark_names())

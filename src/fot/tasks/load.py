@@ -69,7 +69,8 @@ def load(
     `TaskError` when the file cannot be had or is not the pinned one.
     """
     spec = benchmark(name)
-    setting = Setting(seed, limit)
+    name = spec.name
+    setting = Setting(seed, _checked(limit))
     if spec.source is None:
         return Loaded(spec, tuple(_reader(spec)([], setting, spec)), Origin(name, None, None, None, None, seed))
     source = spec.source
@@ -113,8 +114,14 @@ def load_own(
         grader=grader,
         problems=None,
     )
-    items = _items(spec, _rows(path), Setting(0, limit))
+    items = _items(spec, _rows(path), Setting(0, _checked(limit)))
     return Loaded(spec, items, Origin(spec.name, None, None, path.name, _digest(path), 0))
+
+
+def _checked(limit: int | None) -> int | None:
+    if limit is not None and limit < 1:
+        raise ConfigError(f"limit is {limit}, and must be at least 1 problem")
+    return limit
 
 
 def _items(spec: Benchmark, rows: Iterable[Mapping[str, Any]], setting: Setting) -> tuple[Item, ...]:

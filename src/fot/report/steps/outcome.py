@@ -91,6 +91,12 @@ def main(material: Material) -> Exhibit:
     notes: tuple[str, ...] = (
         "Savings are against sc on the same rollouts. Methods that draw at random report means over their draws.",
     )
+    if merging := material.merging:
+        notes += (
+            f"Votes are counted by {material.keys} keys: {merging.answers_after:,} answers out of "
+            f"{merging.answers_before:,}; that changes the winner of sc in {merging.winners_changed} of "
+            f"{merging.problems} problems.",
+        )
     if material.undecided:
         notes += (
             f"Undecided answers are not correct, and not known to be wrong: {material.undecided:,} of "
