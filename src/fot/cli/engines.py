@@ -28,11 +28,12 @@ class EngineFlags:
     Parameters
     ----------
     engine
-        Name of an engine: embedded (a model in this process), or the kind of server behind the base URL.
+        Name of an engine: embedded, transformers or asyncllm (vLLM) run a model here; llamacpp, vllm, sglang and
+        openai are kinds of server behind the base URL.
     base_url
         A server's URL. Without it, and without an engine, the model in the box is used.
     model
-        Name of the model at the server, or of a GGUF file for the embedded engine.
+        Name of the model at the server; for embedded a GGUF file, for transformers and asyncllm a folder, or a hub id.
     api_key
         The server's key. Better kept in OPENAI_API_KEY.
     """
@@ -49,7 +50,7 @@ class EngineFlags:
             return self.engine or "embedded"
         if self.engine in (None, "auto"):
             return self.base_url
-        if self.engine in ("embedded", "transformers", "scripted"):
+        if self.engine in ("asyncllm", "embedded", "transformers", "scripted"):
             raise UsageError(f"engine '{self.engine}' runs here and has no --base-url", "Give one or the other.")
         return f"{self.engine}+{self.base_url}"
 

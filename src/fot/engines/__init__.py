@@ -16,9 +16,10 @@ from fot.errors import ConfigError
 if TYPE_CHECKING:
     from fot.engines.base import Engine
 
-__all__ = ["ENGINES", "SERVERS", "connect", "engine_names"]
+__all__ = ["ENGINES", "LOCAL", "SERVERS", "connect", "engine_names"]
 
 ENGINES = {
+    "asyncllm": "fot.engines.asyncllm:AsyncLlm",
     "embedded": "fot.engines.embedded:Embedded",
     "llamacpp": "fot.engines.llamacpp:LlamaCpp",
     "openai": "fot.engines.openai:OpenAICompatible",
@@ -31,6 +32,9 @@ ENGINES = {
 
 SERVERS = ("llamacpp", "openai", "sglang", "vllm")
 """Those that are reached by a URL."""
+
+LOCAL = ("asyncllm", "embedded", "transformers")
+"""Those that run a model here; each takes `model` and `parallel`."""
 
 
 def engine_names() -> list[str]:

@@ -21,7 +21,7 @@ from typing import TypedDict, Unpack
 
 from fot.core.policy import Need
 from fot.core.signals import mix
-from fot.engines import connect
+from fot.engines import LOCAL, connect
 from fot.engines.base import Engine, Sampling
 from fot.errors import FotError
 from fot.methods import Context, Spec, parse
@@ -162,7 +162,7 @@ async def opened(options: Options) -> AsyncIterator[Engine]:
         return
     wanted: dict[str, object] = {"model": options.get("model"), "api_key": options.get("api_key")}
     wanted = {key: value for key, value in wanted.items() if value}
-    if given == "embedded":
+    if given in LOCAL:
         wanted["parallel"] = max(1, options.get("k", 32))  # a k that cannot be is told by the plan
     engine = await connect(given, **wanted)
     try:
