@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fot.engines.base import Engine
     from fot.methods import Spec
     from fot.online.api import Options
-    from fot.online.trials import Trial
+    from fot.online.trials import Key, Trial
     from fot.tasks.load import Loaded
 
 __all__ = ["bench"]
@@ -69,7 +69,7 @@ def bench(  # noqa: PLR0913, D417 - each parameter is a flag; groups of them tel
     repeats
         How often everything is run, each time with other seeds.
     per_run
-        Write a JSON line for each run.
+        Write a JSON line for each run; runs that are in it already are not made again.
     json
         Print one JSON object in place of a table.
     """
@@ -100,21 +100,49 @@ async def _measured(
     from fot.online.trials import Question, measure
 
     questions = [Question(item.problem_id, item.prompt, item.gold) for item in loaded.items]
-    trials: list[Trial] = []
     async with opened(options) as engine:
         specs = _specs(policies, engine)
-        total = len(questions) * len(specs) * repeats
-        with progress("running", total) as done:
+        known = await _known(loaded, engine, options, per_run)
+        wanted = [
+            (spec.text, question.problem_id, repeat)
+            for spec in specs
+            for question in questions
+            for repeat in range(repeats)
+        ]
+        trials = [known[key] for key in wanted if key in known]
+        with progress("running", len(wanted)) as done:
             note = _noting(trials, done, per_run)
-            await measure(engine, questions, specs, options, repeats, note)
+            if len(trials) < len(wanted):
+                await measure(engine, questions, specs, options, repeats=repeats, told=note, done=known)
     return trials
+
+
+async def _known(loaded: Loaded, engine: Engine, options: Options, per_run: Path | None) -> dict[Key, Trial]:
+    """The runs that are already in the file; `ConfigError` when they were made under other settings."""
+    import msgspec
+
+    from fot.engines.base import Sampling
+    from fot.online.api import model_name
+    from fot.online.sampler import check_settings, settings_of
+    from fot.online.trials import Trial
+
+    if per_run is None:
+        return {}
+    sampling, origin = options.get("sampling", Sampling()), loaded.origin.as_dict()
+    settings = settings_of(await model_name(engine), options.get("seed", 42), sampling, origin)
+    settings |= {"engine": engine.name} | {key: options.get(key) for key in ("k", "commit", "way")}
+    check_settings(per_run, settings, "fot.bench/1")
+    if not per_run.exists():
+        return {}
+    rows = per_run.read_bytes().split(b"\n")
+    per_run.write_bytes(b"".join(row + b"\n" for row in rows[:-1]))  # a torn last line is run again
+    return {trial.key: trial for trial in (msgspec.json.decode(row, type=Trial) for row in rows[:-1])}
 
 
 def _noting(trials: list[Trial], done: Callable[[float], None], per_run: Path | None) -> Callable[[Trial], None]:
     import msgspec
 
-    if per_run is not None:
-        per_run.write_bytes(b"")
+    done(len(trials))
 
     def note(trial: Trial) -> None:
         trials.append(trial)

@@ -25,6 +25,7 @@ __all__ = ["Embedded"]
 
 _ACKNOWLEDGE_S = 30.0  # a batch of prompts on a busy processor may take long
 _CONTEXT = 2048
+_SMALL_BYTES = 32_000_000
 
 
 class _Run:
@@ -76,9 +77,7 @@ class Embedded:
         self._model = model
         self._parallel = parallel
         self._context = context
-        # The reasoner is so small that threads would wait for each other more than they work; on a busy machine they
-        # do nothing else.
-        self._threads = 1 if threads is None and model is None else threads
+        self._threads = threads
         self._sampling = Sampling()
         self._server: Any = None
         self._http: LlamaCpp | None = None
@@ -273,8 +272,10 @@ class Embedded:
         params.endpoint_slots = params.endpoint_metrics = True
         params.api_keys = [key]
         params.verbosity = -1
-        if self._threads is not None:
-            params.cpuparams.n_threads = params.cpuparams_batch.n_threads = self._threads
+        # Threads of a small model wait for each other more than they work; on a busy machine they do nothing else.
+        threads = self._threads or (1 if path.stat().st_size < _SMALL_BYTES else None)
+        if threads is not None:
+            params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
         try:
             return xllamacpp.Server(params)
         except Exception as error:  # the binding raises what it likes

@@ -55,10 +55,10 @@ class Tally:
     """Problem, rollout and reason."""
 
 
-def check_settings(file: Path, settings: Mapping[str, object]) -> None:
+def check_settings(file: Path, settings: Mapping[str, object], schema: str = "fot.sample/1") -> None:
     """Write down beside a file of rows how its rollouts are made; `ConfigError` when they were made otherwise."""
     beside = file.with_name(f"{file.name}.settings.json")
-    new = msgspec.json.decode(msgspec.json.encode({"schema": "fot.sample/1", **settings}))
+    new = msgspec.json.decode(msgspec.json.encode({"schema": schema, **settings}))
     if file.exists() and file.stat().st_size and not beside.exists():
         raise ConfigError(f"{file} has rows, and nobody wrote down how they were made", "Write to another file.")
     if not beside.exists():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from fot.core.ledger import Charge, bill, kv_positions
@@ -46,6 +46,14 @@ class Trial:
     fates: dict[str, int]
     failures: int
 
+    @property
+    def key(self) -> Key:
+        """What tells it from all others."""
+        return (self.policy, self.problem_id, self.repeat)
+
+
+Key = tuple[str, str, int]
+
 
 def trial_of(result: Result, question: Question, repeat: int) -> Trial:
     """What a result says about the cost."""
@@ -81,16 +89,23 @@ async def measure(
     questions: Sequence[Question],
     specs: Sequence[Spec],
     options: Options,
+    *,
     repeats: int,
     told: Callable[[Trial], None],
+    done: Container[Key] = (),
 ) -> None:
-    """Run every method on every problem, `repeats` times, each time with other seeds; tells each trial as it ends."""
+    """Run every method on every problem, `repeats` times, each time with other seeds; tells each trial as it ends.
+
+    What is in `done` is left out.
+    """
     k, seed = options.get("k", 32), options.get("seed", 42)
     # Nobody pays for loading the model.
     await _run(engine, questions[0], specs[0], options | {"k": 1})
     for repeat in range(repeats):
         for turn, question in enumerate(questions):
             for spec in _order(specs, turn + repeat):
+                if (spec.text, question.problem_id, repeat) in done:
+                    continue
                 result = await _run(engine, question, spec, options | {"seed": seed + repeat * k})
                 told(trial_of(result, question, repeat))
 

@@ -29,7 +29,7 @@ __all__ = [
 
 MODEL_NAME = "fot-reasoner"
 CONTEXT_TOKENS = 1024
-CHECKPOINTS = (240, 330, 440)
+CHECKPOINTS = (180, 260, 340)
 """Checkpoints in tokens that stand to this model's lengths as the paper's stand to those of its models."""
 
 _HERE = Path(__file__).parent
