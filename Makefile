@@ -6,7 +6,7 @@ RUN_EXTRAS = embedded
 DEV_EXTRAS = pools,stats,figures,math,serve,embedded,dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo check test cov lint browser bench docs clean
+.PHONY: help install demo check test cov lint browser soak vllm bench docs clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -42,6 +42,16 @@ cov: install ## every test, with coverage
 browser: install ## watch the live view in a real browser (needs node, npm and chromium)
 	@test -d .browser/node_modules/axe-core || npm install --silent --no-audit --no-fund --prefix .browser playwright-core axe-core
 	FOT_BROWSER_MODULES=$(CURDIR)/.browser/node_modules $(BIN)/pytest tests/serve/test_browser.py
+
+soak: install ## a thousand fault schedules
+	FOT_FAULT_SCHEDULES=1000 $(BIN)/pytest -q tests/online/test_faults.py
+
+# VLLM_PYTHON has vLLM and, beside it, this project's dependencies and pytest; MODEL is a folder or a hub id.
+VLLM_PYTHON ?= $(BIN)/python
+vllm: install ## the live suite on a vLLM server and on vLLM in-process (MODEL=..., VLLM_PYTHON=...)
+	@test -n "$(MODEL)" || { echo "make vllm MODEL=FOLDER_OR_HUB_ID [VLLM_PYTHON=an interpreter that has vLLM]"; exit 2; }
+	$(BIN)/python scripts/with_vllm.py --python $(VLLM_PYTHON) --model $(MODEL) -- $(BIN)/pytest -v tests/live/test_server.py tests/contract -k "live"
+	FOT_VLLM_MODEL=$(MODEL) VLLM_CPU_KVCACHE_SPACE=1 PYTHONPATH=src:$(PYTHONPATH) $(VLLM_PYTHON) -m pytest -p no:cacheprovider -o filterwarnings= -s -q tests/live/test_asyncllm.py
 
 bench: install ## measure the index and the simulator
 	$(BIN)/python -m benchmarks.index_throughput

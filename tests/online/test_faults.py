@@ -1,6 +1,6 @@
 """Seeded fault schedules: never a hang, a lost vote, a doubled rollout or a wrong count.
 
-FOT_FAULT_SCHEDULES sets how many are tried; `benchmarks/soak.py` runs a thousand.
+FOT_FAULT_SCHEDULES sets how many are tried; `make soak` tries a thousand.
 """
 
 import asyncio

@@ -21,7 +21,7 @@ from fot.errors import ConfigError, EngineRefused, EngineUnavailable, MissingExt
 
 __all__ = ["AsyncLlm", "Books"]
 
-_ACKNOWLEDGE_S = 10.0
+_ACKNOWLEDGE_S = 2.0
 
 
 class Books:
@@ -138,10 +138,7 @@ class AsyncLlm:
             return
         if not run.aborted.is_set():
             run.aborted.set()
-            await self._engine.abort(request_id)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_ACKNOWLEDGE_S):
-                await run.over.wait()
+            await self._engine.abort(request_id)  # vLLM puts its last word in the stream at once
 
     async def counters(self) -> Counters:
         await self._loaded()
@@ -151,8 +148,12 @@ class AsyncLlm:
         return Counters(generated_tokens=self._books.generated_tokens, running=running, waiting=waiting)
 
     async def close(self) -> None:
-        for request_id in list(self._runs):
+        runs = list(self._runs.items())
+        for request_id, _ in runs:
             await self.abort(request_id)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ACKNOWLEDGE_S):  # a stream that nobody reads does not end
+                await asyncio.gather(*(run.over.wait() for _, run in runs))
         engine, self._engine = self._engine, None
         if engine is not None:
             await asyncio.to_thread(engine.shutdown)

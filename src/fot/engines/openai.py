@@ -148,7 +148,7 @@ class OpenAICompatible:
         if request.prefix:
             raise ConfigError(
                 "this server cannot go on with a chat where a rollout stopped",
-                "Let rollouts run through (--wait stream), or give the prompt as text.",
+                "Let rollouts run through (--way stream), or give the prompt as text.",
             )
         return "/v1/chat/completions", {**body, "messages": list(request.messages)}, {}
 
