@@ -203,6 +203,21 @@ class Clock(Generic[Text]):
         """End here, with the vote as it stands."""
         self.is_concluded = True
 
+    def awaited(self, rollout: int) -> int | None:
+        """The next number of tokens at which `grew` may change something; None: not before it ends.
+
+        For drivers that know beforehand how far a rollout will get. Commitments that are yet to come are not in it.
+        """
+        entrant = self.entrants[rollout]
+        if not entrant.is_open:
+            return None
+        now = entrant.text.tokens
+        looks = [max(entrant.alerts[0], now) + 1] if entrant.alerts else []
+        if self._due is not None:  # what all wait for: when can this one no longer come before it?
+            past = self._due.time - entrant.start + (rollout <= self._due.rollout)
+            looks += [past] if past > now else []
+        return min(looks, default=None)
+
     # --- what came of it
 
     @property

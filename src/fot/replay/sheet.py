@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from fot.core.ledger import Bill, Charge, bill
 from fot.core.markers import PAPER_KERNEL, Kernel
-from fot.core.policy import Need
+from fot.core.policy import Need, Policy
 from fot.core.vote import Ballot, plurality
 from fot.errors import ConfigError
 from fot.grading.keys import Keys
@@ -61,15 +61,18 @@ class Sheet:
 
     def run(self, spec: Spec, seed: int = 0, draw: int = 0) -> Batch:
         """Run one draw of a method on every problem."""
+        self._refuse_what_is_missing(spec)
+        plan = _vectorised(spec)
+        if plan is not None:
+            return self._play(spec, plan, seed, draw)
+        return self.simulate_plainly(spec, seed, draw)
+
+    def _refuse_what_is_missing(self, spec: Spec) -> None:
         missing = [what for need, (field, what) in _FIELDS.items() if need in spec.needs and not self._has(field)]
         if missing:
             raise ConfigError(
                 f"{spec.name} needs {' and '.join(missing)}, which this pool does not hold", "Leave the method out."
             )
-        plan = _vectorised(spec)
-        if plan is not None:
-            return self._play(spec, plan, seed, draw)
-        return self.simulate_plainly(spec, seed, draw)
 
     def context(self, problem: int, seed: int, draw: int) -> Context:
         """What a policy for this problem is built for."""
@@ -149,6 +152,14 @@ class Sheet:
     def _has(self, field: str) -> bool:
         """Do the first rows have this field?"""
         return bool(self.parts) and all(field in extra for extra in self._extras(self.parts[0].rows))
+
+    def stages(self, spec: Spec, seed: int = 0, draw: int = 0) -> Iterator[tuple[Policy, IndexedRecording]]:
+        """For each problem the policy, and its rollouts in the order in which that reads them."""
+        self._refuse_what_is_missing(spec)
+        contexts, _ = self._contexts(spec, seed, draw)
+        for recording, context in zip(self._recorded(spec.kernel), contexts, strict=True):
+            order = spec.order(context)
+            yield spec.build(context), recording if order is None else recording.reordered(order)
 
     def _simulate_one(self, spec: Spec, recording: IndexedRecording, context: Context) -> Outcome:
         follow = Need.COMMITMENTS in spec.needs
