@@ -111,7 +111,7 @@ def test_a_rollout_that_can_never_fit_is_refused():
 
 
 def test_a_funnel_frees_slots():
-    rows = pools.as_rollouts([{"text": "calm " * 100, "n_tokens": 100}] * 2 + [{"text": "Wait, " * 100, "n_tokens": 100}] * 2)  # fmt: skip
+    rows = pools.as_rollouts([{"text": text * 100, "n_tokens": 100} for text in ("calm ", "so ", "Wait, ", "Wait, ")])
     recording = TextRecording(rows, "boxed")
 
     def wall(policy, count=4):

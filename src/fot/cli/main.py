@@ -42,6 +42,7 @@ COMMANDS = (
     Command("doctor", "fot.cli.doctor:doctor", "Test a server for what matters, and tell what to change."),
     Command("grade", "fot.cli.grade:grade", "Judge committed answers against reference answers."),
     Command("methods", "fot.cli.methods:methods", "List the methods, or tell one with its parameters."),
+    Command("plan", "fot.cli.plan:plan", "Predict wall time and KV occupancy of methods on a timed server."),
     Command("report", "fot.cli.report:report", "Evaluate a pool as the paper does: one page, tables and figures."),
     Command("sample", "fot.cli.sample:sample", "Make a pool: k rollouts of every problem, crash-safe and resumable."),
     Command("serve", "fot.cli.serve:serve", "Answer OpenAI's protocol with a vote, and show the funnels."),

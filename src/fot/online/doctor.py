@@ -13,7 +13,7 @@ from fot.engines.base import Capabilities, Chunk, Engine, Request, Sampling
 from fot.errors import EngineError
 from fot.online.lane import closing
 
-__all__ = ["Finding", "examine"]
+__all__ = ["Examination", "Finding", "examine"]
 
 Verdict = Literal["good", "poor", "bad", "unknown"]
 
@@ -57,18 +57,20 @@ class _Heard:
         self.cached_tokens = self.cached_tokens if chunk.cached_tokens is None else chunk.cached_tokens
 
 
-class _Examination:
+class Examination:
+    """What can be tried, each by itself."""
+
     def __init__(self, engine: Engine, can: Capabilities, k: int) -> None:
         self.engine = engine
         self.can = can
         self.k = k
-        self._name = f"fot-{secrets.token_hex(4)}-d"
+        self.name = f"fot-{secrets.token_hex(4)}-d"
         self._number = 0
 
     def request(self, seed: int = 42, tokens: int = _TOKENS, **more: object) -> Request:
         self._number += 1
         return Request(
-            id=f"{self._name}{self._number:05d}.",
+            id=f"{self.name}{self._number:05d}.",
             messages=({"role": "user", "content": QUESTION},),
             seed=seed,
             max_tokens=tokens,
@@ -243,7 +245,7 @@ class _Examination:
 async def examine(engine: Engine, k: int, told: Callable[[Finding], None]) -> list[Finding]:
     """Try everything, one after the other, on a server that should be idle; raises when nobody answers."""
     can = await engine.capabilities()
-    examination = _Examination(engine, can, k)
+    examination = Examination(engine, can, k)
     findings = []
     tests = (
         *(examination.counts, examination.ends, examination.seeds, examination.abort, examination.close),
