@@ -24,7 +24,7 @@ def test_import_then_info(tmp_path: Path, capsys: Captured) -> None:
     assert main(["pool", "info", str(out), "--json"]) == ExitCode.OK
     summary = json.loads(capsys.readouterr().out)
     expected = {
-        "schema": "fot.pool.info/1", "pool": "pool", "format": "fot.pool/1", "synthetic": None, "rejected": 0,
+        "schema": "fot.pool.info/1", "pool": "pool", "format": "fot.pool/2", "synthetic": None, "rejected": 0,
         "models": ["m", "n"], "benchmarks": ["b"], "problems": 3, "rollouts": 6, "biased": 1, "cut": "interpolated",
         "cuts": {"interpolated": 6}, "finish_reasons": {"stop": 5, "unknown": 1}, "estimated_chars_per_token": None,
         "chars_per_token": (5 * 18 + 7) / 32, "kernel": "paper",

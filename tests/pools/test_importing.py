@@ -78,7 +78,7 @@ def test_every_field_survives(tmp_path: Path, kind: str) -> None:
 
 def test_parquet_and_the_rows_of_a_pool_import_alike(tmp_path: Path, make: Make) -> None:
     pool = make([FULL, row("p2")])
-    again = import_rows([pool.rows_path], tmp_path / "again")
+    again = import_rows([pool.rows_paths[0]], tmp_path / "again")
     assert as_fields(Pool.open(again.pool)) == [FULL, row("p2")]
     plain = {**FULL, "nested": {"a": [1.5], "b": {"c": "d"}}}
     pq.write_table(pa.Table.from_pylist([plain]), tmp_path / "other.parquet")
@@ -270,7 +270,7 @@ def test_rows_in_any_order_come_out_in_the_order_of_a_pool(
     first_seen = list(dict.fromkeys(one["problem_id"] for one in rows))
     assert [problem.problem_id for problem in pool.problems] == first_seen
     assert as_fields(pool) == sorted(rows, key=lambda one: (first_seen.index(one["problem_id"]), one["rollout_id"]))
-    assert sorted(path.name for path in report.pool.iterdir()) == [".lock", "manifest.json", pool.rows_path.name]
+    assert sorted(path.name for path in report.pool.iterdir()) == [".lock", "manifest.json", pool.rows_paths[0].name]
 
 
 def test_several_files_are_one_pool(tmp_path: Path) -> None:

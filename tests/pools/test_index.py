@@ -111,11 +111,13 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[str, ...], str | 
     """What is scanned for, pass by pass."""
     passes: list[tuple[tuple[str, ...], str | None]] = []
 
-    def counted(pool: Pool, markers: tuple[str, ...], detector: str | None, progress: Any) -> scan.Scanned:
-        passes.append((markers, detector))
-        return scan.scan(pool, markers, detector, progress)
+    once = scan.scan
 
-    monkeypatch.setattr(index, "scan", counted)
+    def counted(pool: Pool, markers: tuple[str, ...], detector: str | None, *others: Any) -> scan.Scanned:
+        passes.append((markers, detector))
+        return once(pool, markers, detector, *others)
+
+    monkeypatch.setattr(scan, "scan", counted)
     return passes
 
 

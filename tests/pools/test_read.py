@@ -103,10 +103,14 @@ def test_a_file_of_rows_is_imported_once_for_its_content(tmp_path: Path) -> None
     [
         (lambda pool: pool / "absent", PoolError, "does not exist"),
         (lambda pool: pool.parent, PoolError, "not a pool: it has no manifest"),
-        (lambda pool: edited(pool, schema="fot.pool/2"), PoolSchemaError, "this fot reads fot.pool/1"),
+        (lambda pool: edited(pool, schema="fot.pool/1"), PoolSchemaError, "this fot reads fot.pool/2"),
         (lambda pool: edited(pool, rollouts="x"), PoolCorrupt, "cannot be read"),
         (lambda pool: edited(pool, rollouts=5), PoolCorrupt, "does not hold the rows"),
-        (lambda pool: edited(pool, rows_file="../x"), PoolCorrupt, "lacks its rows file"),
+        (
+            lambda pool: edited(pool, parts=[{"file": "../x", "bytes": 1, "sha256": ""}]),
+            PoolCorrupt,
+            "lacks its rows file",
+        ),
         (lambda pool: overwritten(pool, "manifest.json", b"[" * 9999), PoolCorrupt, "cannot be read"),
         (lambda pool: overwritten(pool, "manifest.json", b""), PoolCorrupt, "cannot be read"),
         (lambda pool: overwritten(pool, "rows-*.parquet", b"PAR1"), PoolCorrupt, "4 bytes where its manifest"),
@@ -136,11 +140,11 @@ def overwritten(pool: Path, name: str, data: bytes) -> Path:
 
 def test_flipped_bytes_are_noticed(make: Make) -> None:
     pool = make([row(text="".join(chr(97 + at * at % 26) for at in range(5000)))])
-    data = bytearray(pool.rows_path.read_bytes())
-    start = pool._file.metadata.row_group(0).column(6).data_page_offset
+    data = bytearray(pool.rows_paths[0].read_bytes())
+    start = pool._files[0].metadata.row_group(0).column(6).data_page_offset
     for at in range(start + 40, start + 60):
         data[at] ^= 0xFF
-    pool.rows_path.write_bytes(bytes(data))
+    pool.rows_paths[0].write_bytes(bytes(data))
     opened = Pool.open(pool.path)
     for read in (lambda: opened.texts(np.arange(1)), lambda: index_of(opened)):
         with pytest.raises(PoolCorrupt, match="cannot be read"):

@@ -38,6 +38,7 @@ COMMANDS = (
     Command("markers fit", "fot.cli.markers:fit", "Learn which strings of a pool go with being wrong."),
     Command("pool import", "fot.cli.pool:import_", "Make a pool from JSONL (.gz, .zst) or Parquet rows."),
     Command("pool info", "fot.cli.pool:info", "Tell what is in a pool."),
+    Command("pool synth", "fot.cli.synth:synth", "Make up a pool of any size after the paper's statistics."),
     Command("bench", "fot.cli.bench:bench", "Measure methods side by side on a running engine."),
     Command("doctor", "fot.cli.doctor:doctor", "Test a server for what matters, and tell what to change."),
     Command("grade", "fot.cli.grade:grade", "Judge committed answers against reference answers."),

@@ -5,6 +5,7 @@ Colour follows the terminal and ``NO_COLOR``; a table that goes into a pipe or a
 """
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 UNCUT = 10_000  # columns; wider than any table of ours
+TOLD_EVERY_S = 20.0  # where there is no terminal
 
 
 class ExitCode(IntEnum):
@@ -95,17 +97,47 @@ def print_error(message: str, hint: str = "") -> None:
 
 
 @contextmanager
-def progress(description: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
-    """Draw a bar on stderr while the block runs; call what it yields with the amount done so far.
+def progress(description: str, total: float | None = None, unit: str = "") -> Iterator[Callable[[float], None]]:
+    """Show on stderr how far the block is while it runs; call what it yields with the amount done so far.
 
-    Nothing is drawn when stderr is no terminal. ``total`` None draws a bar of unknown length.
+    A terminal gets a bar with the rate and the time left; anything else a line now and then, of a long run alone.
+    ``total`` None: a bar of unknown length. ``unit`` "B" counts bytes.
     """
     if not sys.stderr.isatty():
-        yield lambda _completed: None
+        yield _lines(description, total, unit)
         return
     from rich import progress as bars
 
     columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.TaskProgressColumn())
-    with bars.Progress(*columns, bars.TimeRemainingColumn(), console=console(sys.stderr), transient=True) as bar:
-        task = bar.add_task(description, total=total)
-        yield lambda completed: bar.update(task, completed=completed)
+    told = (bars.TextColumn("{task.fields[rate]}"), bars.TimeRemainingColumn())
+    began = time.monotonic()
+    with bars.Progress(*columns, *told, console=console(sys.stderr), transient=True) as bar:
+        task = bar.add_task(description, total=total, rate="")
+        yield lambda done: bar.update(task, completed=done, rate=_rate(done, time.monotonic() - began, unit))
+
+
+def _lines(description: str, total: float | None, unit: str) -> Callable[[float], None]:
+    began = told = time.monotonic()
+
+    def note(done: float) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - told < TOLD_EVERY_S or done <= 0:
+            return
+        told = now
+        share, left = "", ""
+        if total:
+            share = f" {done / total:.0%},"
+            left = f", about {(total - done) * (now - began) / done / 60:,.1f} min left"
+        print_note(f"{description}:{share} {_rate(done, now - began, unit)}{left}")
+
+    return note
+
+
+def _rate(done: float, seconds: float, unit: str) -> str:
+    """How much a second, in three figures."""
+    rate = done / seconds if seconds > 0 else 0.0
+    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if rate >= factor:
+            return f"{rate / factor:.3g} {prefix}{unit}/s"
+    return f"{rate:.3g} {unit}/s".replace(" /", "/")

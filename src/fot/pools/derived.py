@@ -26,7 +26,7 @@ from fot.pools.schema import INDEX
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["code_digest", "load_derived", "save_derived", "write_fields"]
+__all__ = ["code_digest", "drop_derived", "keep_derived", "load_derived", "save_derived", "write_fields"]
 
 T = TypeVar("T")
 _STRINGS = "strings.json"
@@ -42,12 +42,16 @@ def load_derived(pool: Pool, name: str, kind: type[T]) -> T | None:
     """What was saved for this pool's content under `name`, as the dataclass `kind`; None when there is nothing."""
     for place in _places(pool):
         try:
-            strings = msgspec.json.decode((place / name / _STRINGS).read_bytes(), type=dict[str, tuple[str, ...]])
-            values: dict[str, Any] = {path.stem: _load(path) for path in (place / name).glob("*.npy")}
-            return kind(**values, **strings)
+            return _loaded(place / name, kind)
         except (OSError, ValueError, TypeError, EOFError):
             continue  # absent, or damaged: it is made again
     return None
+
+
+def _loaded(folder: Path, kind: type[T]) -> T:
+    strings = msgspec.json.decode((folder / _STRINGS).read_bytes(), type=dict[str, tuple[str, ...]])
+    values: dict[str, Any] = {path.stem: _load(path) for path in folder.glob("*.npy")}
+    return kind(**values, **strings)
 
 
 def _load(path: Path) -> NDArray[Any]:
@@ -84,6 +88,24 @@ def save_derived(pool: Pool, name: str, write: Callable[[Path], None]) -> None:
             shutil.rmtree(made, ignore_errors=True)
             continue
         return
+
+
+def keep_derived(pool: Pool, name: str, kind: type[T], write: Callable[[Path], None]) -> T:
+    """What `write` leaves in a folder, kept as `name`; where nothing can be kept, for as long as it is used."""
+    save_derived(pool, name, write)
+    kept = load_derived(pool, name, kind)
+    if kept is not None:
+        return kept
+    with tempfile.TemporaryDirectory() as folder:  # what is mapped stays readable when its file has gone
+        write(Path(folder))
+        return _loaded(Path(folder), kind)
+
+
+def drop_derived(pool: Pool, pattern: str) -> None:
+    """Delete what was kept under names like this."""
+    for place in _places(pool):
+        for folder in place.glob(pattern):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _places(pool: Pool) -> tuple[Path, Path]:

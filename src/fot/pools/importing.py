@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,12 +13,12 @@ import msgspec
 from fot.core.rollout import ProblemKey
 from fot.errors import PoolError
 from fot.pools.rows import BadRow, Row
-from fot.pools.schema import Manifest, write_manifest
+from fot.pools.schema import Manifest, RowsFile, rows_file, write_manifest
 from fot.pools.sources import Rejected, RowFile
 from fot.pools.staging import check_replaceable, publish, staged
 from fot.pools.write import RowsWriter
 
-__all__ = ["ImportReport", "import_rows"]
+__all__ = ["ImportReport", "import_rows", "named_by_content"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +63,11 @@ def import_rows(
             if not ledger.rollouts:
                 raise _nothing(sources, bad)
             rows_path = writer.finish(ledger.place)
-        digest = _sha256(rows_path)
-        rows_path = rows_path.rename(stage / f"rows-{digest[:16]}.parquet")
+        part = named_by_content(rows_path)
         manifest = Manifest(
             name=name or out.name,
-            rows_file=rows_path.name,
-            rows_bytes=rows_path.stat().st_size,
-            sha256=digest,
+            parts=(part,),
+            sha256=part.sha256,
             rollouts=ledger.rollouts,
             problems=len(ledger.problems),
             chars=chars,
@@ -78,7 +75,7 @@ def import_rows(
             synthetic=synthetic,
         )
         write_manifest(stage, manifest)
-        publish(stage, out, rows_path.name)
+        publish(stage, out, [part.file])
     return ImportReport(out, manifest.rollouts, manifest.problems, bad.count, where if bad.count else None)
 
 
@@ -113,9 +110,11 @@ def _nothing(sources: Sequence[RowFile], bad: _Rejects) -> PoolError:
     )
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def named_by_content(rows: Path) -> RowsFile:
+    """Give a file of rows the name that it has in a pool."""
+    part = rows_file(rows)
+    named = rows.rename(rows.with_name(f"rows-{part.sha256[:16]}.parquet"))
+    return RowsFile(named.name, part.bytes, part.sha256)
 
 
 @dataclass(slots=True)

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import fot.core.answers
 import fot.core.commit
+import fot.pools.chunks
 import fot.pools.matching
 import fot.pools.scan
 from fot.core.answers import answer_key
@@ -31,11 +32,13 @@ from fot.core.commit import track
 from fot.core.markers import PAPER_KERNEL, Kernel
 from fot.core.rollout import CHARS_PER_TOKEN
 from fot.errors import ConfigError, PoolError
+from fot.pools.chunks import Search, join, scan_chunks
 from fot.pools.derived import code_digest, load_derived, save_derived, write_fields
 from fot.pools.read import Pool, Rows
-from fot.pools.scan import Commitments, Markers, scan
+from fot.pools.scan import Commitments, Markers
+from fot.pools.shard import Shard
 
-__all__ = ["Index", "index_of"]
+__all__ = ["Index", "index_of", "index_share"]
 
 Ints = NDArray[np.int64]
 
@@ -211,25 +214,42 @@ def index_of(
     cannot be written. It is built anew when the rows, the kernel or the code that finds it change. `progress` is told
     the characters done.
     """
+    search, markers, commitments = _search(pool, kernel, detector)
+    if search.markers_name or search.commitments_name:
+        made = join(pool, search, scan_chunks(pool, search, progress=progress))
+        markers, commitments = markers or made[0], commitments or made[1]
+    assert markers is not None  # noqa: S101 — loaded, or scanned for
+    return Index(pool, kernel, markers, commitments)
+
+
+def index_share(
+    pool: Pool, kernel: Kernel, detector: str | None, shard: Shard, progress: Callable[[int], None] = lambda _: None
+) -> None:
+    """Scan the shard's part of the texts and keep what is found; `index_of` then has it."""
+    search, _, _ = _search(pool, kernel, detector)
+    if search.markers_name or search.commitments_name:
+        scan_chunks(pool, search, shard, progress)
+
+
+def _search(pool: Pool, kernel: Kernel, detector: str | None) -> tuple[Search, Markers | None, Commitments | None]:
+    """What is still to be looked for, and what is there."""
     if any(not _is_text(marker) for marker in kernel.markers):
         raise ConfigError(f"kernel {kernel.name} holds a marker that is no text", "give markers in UTF-8")
     if detector is not None:
         track(detector)  # an unknown name fails here
-    scan_code = code_digest(fot.pools.matching, fot.pools.scan)
+    scan_code = code_digest(fot.pools.matching, fot.pools.scan, fot.pools.chunks)
     markers_name = f"markers-{kernel.digest}-{scan_code}"
     commit_code = code_digest(fot.core.commit, fot.core.answers)
     commitments_name = f"commitments-{detector}-{commit_code}-{scan_code}"
     markers = load_derived(pool, markers_name, Markers)
     commitments = load_derived(pool, commitments_name, Commitments) if detector else None
-    if markers is None or (detector and commitments is None):
-        found = scan(pool, () if markers else kernel.markers, None if commitments else detector, progress)
-        if found.markers:
-            save_derived(pool, markers_name, partial(write_fields, found.markers))
-        if found.commitments:
-            save_derived(pool, commitments_name, partial(write_fields, found.commitments))
-        markers, commitments = markers or found.markers, commitments or found.commitments
-    assert markers is not None  # noqa: S101 — loaded, or scanned for
-    return Index(pool, kernel, markers, commitments)
+    search = Search(
+        kernel.markers,
+        None if markers else markers_name,
+        detector,
+        None if commitments or not detector else commitments_name,
+    )
+    return search, markers, commitments
 
 
 def _is_text(marker: str) -> bool:

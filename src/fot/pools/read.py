@@ -17,6 +17,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
@@ -30,7 +32,7 @@ from numpy.typing import NDArray
 from fot.core.rollout import Cut, ProblemKey, Rollout
 from fot.errors import PoolCorrupt, PoolError
 from fot.pools.importing import import_rows
-from fot.pools.schema import Manifest, is_pool, read_manifest
+from fot.pools.schema import COLUMNS, POOL_SCHEMA, Manifest, is_pool, read_manifest
 
 __all__ = ["Part", "Pool", "Problem", "Rows", "Selection", "cache_folder"]
 
@@ -183,7 +185,7 @@ class Pool:
 
     def rollouts(self, rows: Rows) -> list[Rollout]:
         """These rows with everything that is known about them, in their order."""
-        records = self._at([name for name in self._file.schema_arrow.names if name not in ("n_chars", "cut")], rows)
+        records = self._at([name for name in COLUMNS.names if name not in ("n_chars", "cut")], rows)
         return [_rollout(record) for record in records.to_pylist()]
 
     def __iter__(self) -> Iterator[Rollout]:
@@ -194,51 +196,61 @@ class Pool:
 
     @property
     def row_groups(self) -> int:
-        """Into how many row groups the rows are divided."""
-        return int(self._file.metadata.num_row_groups)
+        """Into how many row groups the rows of all parts are divided."""
+        return len(self._groups)
+
+    @cached_property
+    def _groups(self) -> list[tuple[int, int]]:
+        """Where each row group is: its part, and its number there."""
+        return [(part, group) for part, file in enumerate(self._files) for group in range(file.metadata.num_row_groups)]
 
     @cached_property
     def group_starts(self) -> list[int]:
         """The first row of each row group, and after them the number of rows."""
-        sizes = [self._file.metadata.row_group(group).num_rows for group in range(self.row_groups)]
+        sizes = [self._files[part].metadata.row_group(group).num_rows for part, group in self._groups]
         return [0, *np.cumsum(sizes, dtype=np.int64).tolist()]
 
     def group(self, group: int, column: str) -> pa.Array:
         """One column of one row group; safe to call from several threads at once."""
         try:
-            with self._opened(metadata=self._file.metadata) as file:
-                read = file.read_row_group(group, [column], use_threads=False)[column]
+            part, own = self._groups[group]
+            with self._opened(part, self._files[part].metadata) as file:
+                read = file.read_row_group(own, [column], use_threads=False)[column]
                 return read.chunk(0) if read.num_chunks == 1 else pa.concat_arrays(read.chunks)
         except (OSError, pa.ArrowException) as error:
             raise self._damaged(error) from None
 
     @property
-    def rows_path(self) -> Path:
-        """The Parquet file with the rows."""
-        return self.path / self.manifest.rows_file
+    def rows_paths(self) -> list[Path]:
+        """The Parquet files with the rows, in order."""
+        return [self.path / part.file for part in self.manifest.parts]
 
     @cached_property
-    def _file(self) -> pq.ParquetFile:
+    def _files(self) -> list[pq.ParquetFile]:
         try:
-            return self._opened()
+            return [self._opened(part) for part in range(len(self.manifest.parts))]
         except (OSError, pa.ArrowException) as error:
             raise self._damaged(error) from None
 
-    def _opened(self, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
-        return pq.ParquetFile(self.rows_path, metadata=metadata, page_checksum_verification=True)
+    def _opened(self, part: int, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
+        return pq.ParquetFile(self.rows_paths[part], metadata=metadata, page_checksum_verification=True)
 
     def _read(self, columns: list[str], groups: Sequence[int] | None = None) -> pa.Table:
+        """Columns of these row groups (all by default), in order."""
         try:
-            if groups is None:
-                return self._file.read(columns)
-            return self._file.read_row_groups(groups, columns)
+            wanted = self._groups if groups is None else [self._groups[group] for group in groups]
+            tables = [
+                self._files[part].read_row_groups([group for _, group in own], columns)
+                for part, own in groupby(wanted, key=itemgetter(0))
+            ]
         except (OSError, pa.ArrowException) as error:
             raise self._damaged(error) from None
+        return pa.concat_tables(tables) if tables else COLUMNS.empty_table().select(columns)
 
     def _at(self, columns: list[str], rows: Rows) -> pa.Table:
         groups = sorted({bisect_right(self.group_starts, int(row)) - 1 for row in rows})
         if not groups:
-            return self._file.schema_arrow.empty_table().select(columns)
+            return COLUMNS.empty_table().select(columns)
         sizes = [self.group_starts[group + 1] - self.group_starts[group] for group in groups]
         shift = np.array([self.group_starts[group] for group in groups]) - np.cumsum([0, *sizes[:-1]])
         which = np.searchsorted([self.group_starts[group] for group in groups], rows, side="right") - 1
@@ -246,7 +258,7 @@ class Pool:
 
     def _damaged(self, error: Exception) -> PoolCorrupt:
         return PoolCorrupt(
-            f"{self.rows_path} cannot be read: {error}",
+            f"rows of {self.path} cannot be read: {error}",
             "it was damaged, or replaced while it was read: run again, or import the pool again",
         )
 
@@ -273,7 +285,7 @@ def _imported(path: Path, progress: Callable[[int], None]) -> Path:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise PoolError(f"cannot read {path}: {error.strerror or error}") from None
-    pool = cache_folder("pools") / digest[:32]
+    pool = cache_folder("pools") / f"{digest[:32]}-{POOL_SCHEMA.rpartition('/')[2]}"
     if not is_pool(pool):
         import_rows([path], pool, name=path.name.split(".")[0], progress=progress)
     return pool

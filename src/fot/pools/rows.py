@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fot.core.rollout import Cut, ProblemKey, cut_kind
 from fot.pools.schema import REQUIRED
 
-__all__ = ["FIELDS", "REQUIRED", "BadRow", "Row", "parse_line", "parse_record"]
+__all__ = ["FIELDS", "REQUIRED", "BadRow", "Row", "parse_line", "parse_record", "row_of"]
 
 _Natural = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -102,6 +102,11 @@ def parse_record(record: Mapping[str, Any]) -> Row:
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadRow(f"an extra field cannot be kept as JSON: {error}") from None
     return _checked(fields, extra)
+
+
+def row_of(*, token_ends: NDArray[np.int32] | None = None, n_tokens: int | None = None, **fields: Any) -> Row:
+    """A row of fields that are known to be acceptable."""
+    return Row(_Fields(**fields), token_ends, n_tokens, None)
 
 
 def _raw_object(others: Mapping[str, msgspec.Raw]) -> str:

@@ -1,12 +1,11 @@
-"""One pass over the texts of a pool: where markers end, and when each rollout commits to which answer.
+"""One pass over texts of a pool: where markers end, and when each rollout commits to which answer.
 
-Row groups are taken by several threads. The search runs outside the interpreter's lock; Python sees only what follows
-the first place at which a detector could find anything.
+A span of row groups at a time; they are taken by several threads. The search runs outside the interpreter's lock;
+Python sees only what follows the first place at which a detector could find anything.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from fot.core.answers import answer_key
 from fot.core.commit import commitments
+from fot.pools.cores import cores, memory_bytes
 from fot.pools.matching import Matches, Texts
 from fot.pools.read import Pool
 
@@ -26,6 +26,8 @@ __all__ = ["Commitments", "Markers", "Scanned", "scan"]
 Ints = NDArray[np.int64]
 
 _REASONING_END = "</think>"
+_GROUP_BYTES = 64 << 20
+"""What a thread needs for a row group: its text, what is found in it, and the same again while it is sorted."""
 
 # Before the first of these a detector finds nothing, and remembers only whether the reasoning has ended (from where on
 # an echo of the prompt is an answer): it may begin to read there. A detector not named here is given whole texts.
@@ -81,31 +83,44 @@ def scan(
     pool: Pool,
     markers: tuple[str, ...],
     detector: str | None,
+    groups: range,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Scanned:
-    """Find `markers` (none: an empty tuple) and what `detector` sees. `progress` is told the characters done."""
-    bases = np.concatenate([[0], np.cumsum(pool.n_chars)])[pool.group_starts]
-    prompts = [problem.problem for problem in pool.problems for _ in range(problem.count)] if detector else []
+    """Find `markers` (none: an empty tuple) and what `detector` sees in the row groups `groups`.
+
+    Rows and ends count from the start of the pool. `progress` is told the characters done, those before the span too.
+    """
+    first, last = pool.group_starts[groups.start], pool.group_starts[groups.stop]
+    before = int(pool.n_chars[:first].sum())
+    bases = (
+        before
+        + np.concatenate([[0], np.cumsum(pool.n_chars[first:last])])[
+            np.array(pool.group_starts[groups.start : groups.stop + 1], np.int64) - first
+        ]
+    )
+    prompts = _prompts(pool, first, last) if detector else []
     found: list[_Found] = []
-    threads = min(_cores(), pool.row_groups) or 1
+    threads = max(1, min(cores(), len(groups), memory_bytes() // _GROUP_BYTES))
     with ThreadPoolExecutor(threads, thread_name_prefix="pool-scan") as executor:
-        tasks = executor.map(lambda group: _scan_group(pool, group, markers, detector, prompts), range(pool.row_groups))
-        for group, one in enumerate(tasks):
+        tasks = executor.map(lambda group: _scan_group(pool, group, markers, detector, prompts, first), groups)
+        for at, one in enumerate(tasks):
             found.append(one)
-            progress(int(bases[group + 1]))
+            progress(int(bases[at + 1]))
     return Scanned(
         _joined_markers(found, bases) if markers else None,
         _joined_commitments(found, bases) if detector else None,
     )
 
 
-def _cores() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+def _prompts(pool: Pool, first: int, last: int) -> list[str | None]:
+    """The question of each of these rows."""
+    firsts = [problem.first for problem in pool.problems]
+    which = np.searchsorted(firsts, np.arange(first, last), side="right") - 1
+    return [pool.problems[at].problem for at in which.tolist()]
 
 
 def _scan_group(
-    pool: Pool, group: int, markers: tuple[str, ...], detector: str | None, prompts: Sequence[str | None]
+    pool: Pool, group: int, markers: tuple[str, ...], detector: str | None, prompts: Sequence[str | None], first: int
 ) -> _Found:
     texts = Texts(pool.group(group, "text"))
     beginning = _BEGINNINGS.get(detector) if detector else None
@@ -117,7 +132,8 @@ def _scan_group(
         if beginning:
             starts = _first(texts, matches, strings.index(beginning))
             ended = _first(texts, matches, strings.index(_REASONING_END))
-        steps = list(_steps(texts, starts, ended, detector, prompts, pool.group_starts[group]))
+        own = prompts[pool.group_starts[group] - first :]
+        steps = list(_steps(texts, starts, ended, detector, own, pool.group_starts[group]))
     ours = matches.which < len(markers)
     return _Found(matches.end_chars[ours], matches.which[ours], steps)
 
@@ -136,10 +152,9 @@ def _steps(
     where = np.flatnonzero(starts < texts.bounds[1:])
     places = (where, starts[where], texts.bounds[where + 1], texts.chars(starts[where]), ended[where] < starts[where])
     for which, start, end, chars, has_ended in zip(*(place.tolist() for place in places), strict=True):
-        row = first_row + which
-        prompt = None if has_ended else prompts[row]
+        prompt = None if has_ended else prompts[which]
         for step in commitments(texts.decoded(start, end), detector, prompt):
-            yield _Step(row, chars + step.end, step.answer)
+            yield _Step(first_row + which, chars + step.end, step.answer)
 
 
 def _joined_markers(found: Sequence[_Found], bases: Ints) -> Markers:

@@ -1,12 +1,14 @@
 """The columns of a pool, its manifest, and their versions.
 
-A pool is a directory: `manifest.json`, the rows in one Parquet file that the manifest names, and an `index` folder
-of derived arrays that may be deleted at any time. Rows are grouped by problem in first-seen order and, within a
-problem, sorted by `rollout_id`.
+A pool is a directory: `manifest.json`, the rows in the Parquet files that the manifest names (its parts, one after the
+other), and an `index` folder of derived arrays that may be deleted at any time. Rows are grouped by problem in
+first-seen order and, within a problem, sorted by `rollout_id`; all rows of a problem lie in one part.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -21,12 +23,15 @@ __all__ = [
     "POOL_SCHEMA",
     "REQUIRED",
     "Manifest",
+    "RowsFile",
     "is_pool",
+    "joint_digest",
     "read_manifest",
+    "rows_file",
     "write_manifest",
 ]
 
-POOL_SCHEMA = "fot.pool/1"
+POOL_SCHEMA = "fot.pool/2"
 MANIFEST = "manifest.json"
 INDEX = "index"
 
@@ -58,15 +63,22 @@ COLUMNS = pa.schema(
 REQUIRED = ("model", "benchmark", "problem_id", "rollout_id", "text")
 
 
+class RowsFile(msgspec.Struct, frozen=True):
+    """One Parquet file with rows of a pool."""
+
+    file: str
+    bytes: int
+    sha256: str
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What a pool is. Written last: without it a directory is no pool."""
 
     schema: str = POOL_SCHEMA
     name: str
-    rows_file: str
-    rows_bytes: int
+    parts: tuple[RowsFile, ...]
     sha256: str
-    """Of the rows file: the identity of the content, on which every derived array depends."""
+    """Of the rows (of one part's file, or of the parts' digests): on it every derived array depends."""
     rollouts: int
     problems: int
     chars: int
@@ -74,6 +86,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of the imported files that are not in the pool."""
     synthetic: str | None = None
     """Set where the texts were not written by a model: says by what."""
+
+    @property
+    def rows_bytes(self) -> int:
+        """Bytes of all parts."""
+        return sum(part.bytes for part in self.parts)
 
 
 def is_pool(path: Path) -> bool:
@@ -105,14 +122,27 @@ def read_manifest(path: Path) -> Manifest:
 
 def _check_rows(path: Path, manifest: Manifest) -> None:
     """A rows file of another size was cut, or is not the one that the manifest speaks of."""
-    rows = path / manifest.rows_file
-    if Path(manifest.rows_file).name != manifest.rows_file or not rows.is_file():
-        raise PoolCorrupt(f"{path} lacks its rows file {manifest.rows_file}", "import the pool again")
-    size = rows.stat().st_size
-    if size != manifest.rows_bytes:
-        raise PoolCorrupt(
-            f"{rows} has {size} bytes where its manifest says {manifest.rows_bytes}", "import the pool again"
-        )
+    for part in manifest.parts:
+        rows = path / part.file
+        if Path(part.file).name != part.file or not rows.is_file():
+            raise PoolCorrupt(f"{path} lacks its rows file {part.file}", "import the pool again")
+        size = rows.stat().st_size
+        if size != part.bytes:
+            raise PoolCorrupt(f"{rows} has {size} bytes where its manifest says {part.bytes}", "import the pool again")
+
+
+def rows_file(path: Path) -> RowsFile:
+    """What a manifest says of the rows file at `path`."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return RowsFile(path.name, path.stat().st_size, digest)
+
+
+def joint_digest(parts: Sequence[RowsFile]) -> str:
+    """The identity of the rows of all parts."""
+    if len(parts) == 1:
+        return parts[0].sha256
+    return hashlib.sha256("".join(part.sha256 for part in parts).encode()).hexdigest()
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:

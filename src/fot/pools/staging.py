@@ -1,8 +1,8 @@
 """Making a directory appear whole or not at all.
 
 A pool is built in a hidden sibling directory, flushed to disk, and then published. Where no pool stands, the directory
-is renamed. Where one stands, the new rows file goes in beside the old one and the manifest, which names the rows
-file, is replaced by one rename: at every moment the directory is the old pool or the new one.
+is renamed. Where one stands, the new rows files go in beside the old ones and the manifest, which names the rows
+files, is replaced by one rename: at every moment the directory is the old pool or the new one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -73,13 +73,13 @@ def _escaped(name: str) -> str:
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
-def publish(stage: Path, out: Path, rows_file: str) -> None:
+def publish(stage: Path, out: Path, rows_files: Sequence[str]) -> None:
     """Put the pool that was built in `stage` at `out`, in place of the pool that may stand there."""
-    for name in (rows_file, MANIFEST):
+    for name in (*rows_files, MANIFEST):
         _flush(stage / name)
     _flush(stage)
     if not _appear(stage, out):
-        _replace(stage, out, rows_file)
+        _replace(stage, out, rows_files)
     _flush(out.parent)
 
 
@@ -97,15 +97,16 @@ def _appear(stage: Path, out: Path) -> bool:
     return True
 
 
-def _replace(stage: Path, out: Path, rows_file: str) -> None:
+def _replace(stage: Path, out: Path, rows_files: Sequence[str]) -> None:
     with locked(out / _LOCK):
-        (stage / rows_file).replace(out / rows_file)
+        for name in rows_files:
+            (stage / name).replace(out / name)
         _flush(out)
         (stage / MANIFEST).replace(out / MANIFEST)
         _flush(out)
         shutil.rmtree(out / INDEX, ignore_errors=True)
         for left in out.glob("rows-*.parquet"):
-            if left.name != rows_file:
+            if left.name not in rows_files:
                 left.unlink()
 
 

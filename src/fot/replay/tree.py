@@ -287,12 +287,21 @@ class _Desk:
         counts = np.zeros(len(cuts), np.int64)
         orders: dict[int, NDArray[np.int16]] = {}
         wanted = {kernel for _, kernel in self._variants}
+        if wanted == {len(PAPER_KERNEL.markers)}:
+            return self._stacked({min(wanted): self._by_density(self._index.marker_counts(rows[present], cuts), cuts)})
         for size in range(1, max(wanted, default=0) + 1):
             counts = counts + self._index.marker_counts(rows[present], cuts, [size - 1])
             if size in wanted:
-                densities = np.full(rows.shape, np.inf)
-                densities[present] = 1000.0 * counts / np.maximum(cuts, 1)
-                orders[size] = np.argsort(densities, axis=1, kind="stable").astype(np.int16)
+                orders[size] = self._by_density(counts, cuts)
+        return self._stacked(orders)
+
+    def _by_density(self, counts: Ints, cuts: Ints) -> NDArray[np.int16]:
+        densities = np.full(self._board.rows.shape, np.inf)
+        densities[self._board.present] = 1000.0 * counts / np.maximum(cuts, 1)
+        return np.argsort(densities, axis=1, kind="stable").astype(np.int16)
+
+    def _stacked(self, orders: dict[int, NDArray[np.int16]]) -> tuple[NDArray[np.int16], NDArray[np.int16]]:
+        """Each variant's order, and each rollout's place in it."""
         order = np.stack([orders[kernel] for _, kernel in self._variants])
         return order, np.argsort(order, axis=2, kind="stable").astype(np.int16)
 
