@@ -100,6 +100,23 @@ def test_problems_from_a_file_and_rows_for_replay(capsys, tmp_path):
         assert replayed["votes"] == live["votes"]
 
 
+def test_a_pool_that_is_played_live_decides_as_its_replay(capsys, tmp_path):
+    pool, lines = tmp_path / "rows.jsonl", tmp_path / "replayed.jsonl"
+    problem = "What is 6 times 7?"
+    with serving(recorded(problem=problem)) as (url, _):
+        whole = ("--policy", "sc", "-k", "4", "--record", str(pool))
+        assert solve(capsys, problem, "--base-url", url, *whole)[0] == 0
+    code, out, _ = solve(capsys, problem, "--engine", "scripted", "--model", str(pool), *FUNNEL, "--json")
+    assert code == 0
+    assert main(["simulate", str(pool), *FUNNEL, "--json", "--per-problem", str(lines)]) == 0
+    capsys.readouterr()
+    live, replayed = json.loads(out), json.loads(lines.read_text())
+    assert [rollout["tokens"] for rollout in live["rollouts"]] == replayed["stops"]
+    assert [rollout["fate"] for rollout in live["rollouts"]] == replayed["fates"]
+    assert main(["solve", problem, "--engine", "scripted"]) == 2
+    assert "--model POOL" in capsys.readouterr().err
+
+
 def test_a_lost_rollout_makes_the_result_partial(capsys):
     with serving(recorded(), faults={("p", 3): [Fault("fatal", 4)]}) as (url, _):
         flags = ("--base-url", url, "--policy", "sc", "-k", "4", "--retries", "1", "--json")

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from fot.errors import UsageError
 
 if TYPE_CHECKING:
-    from fot.engines.base import Sampling
+    from fot.engines.base import Engine, Sampling
     from fot.online.api import Options
 
 __all__ = ["DrawFlags", "EngineFlags", "on_interrupt"]
@@ -29,11 +29,12 @@ class EngineFlags:
     ----------
     engine
         Name of an engine: embedded, transformers or asyncllm (vLLM) run a model here; llamacpp, vllm, sglang and
-        openai are kinds of server behind the base URL.
+        openai are kinds of server behind the base URL; scripted plays a pool.
     base_url
         A server's URL. Without it, and without an engine, the model in the box is used.
     model
-        Name of the model at the server; for embedded a GGUF file, for transformers and asyncllm a folder, or a hub id.
+        Name of the model at the server; for embedded a GGUF file, for transformers and asyncllm a folder, or a hub id;
+        for scripted the pool.
     api_key
         The server's key. Better kept in OPENAI_API_KEY.
     """
@@ -57,6 +58,8 @@ class EngineFlags:
     def options(self) -> Options:
         """As options of `fot.solve`."""
         chosen: Options = {"engine": self.name}
+        if self.name == "scripted":
+            return {"engine": _scripted(self.model)}
         if self.model is not None:
             chosen["model"] = self.model
         if self.api_key is not None:
@@ -103,6 +106,16 @@ class DrawFlags:
             min_p=self.min_p,
             max_tokens=self.max_tokens,
         )
+
+
+def _scripted(pool: str | None) -> Engine:
+    """A pool as a live engine; rollouts in their order, whatever their seeds were."""
+    from fot.engines.scripted import Scripted
+    from fot.pools.read import Pool
+
+    if pool is None:
+        raise UsageError("engine 'scripted' plays a pool", "Name it with --model POOL.")
+    return Scripted(Pool.open(pool))
 
 
 @contextmanager

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
@@ -81,5 +82,7 @@ def _make(name: str, options: dict[str, object]) -> Engine:
     try:
         engine: Engine = kind(**options)
     except TypeError as error:
-        raise ConfigError(f"engine '{name}' cannot be made so: {error}", "See docs/reference/engines.md.") from None
+        lacks = re.search(r"missing .* argument: '(\w+)'", str(error))
+        said = f"needs {lacks.group(1)}" if lacks else f"cannot be made so: {error}"
+        raise ConfigError(f"engine '{name}' {said}", "See docs/reference/engines.md.") from None
     return engine
