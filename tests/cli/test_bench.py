@@ -64,7 +64,8 @@ def test_the_online_table(capsys, problems):
         low, high = funnel["savings_ci95"][cost]
         assert low <= funnel["savings"][cost] <= high
     assert funnel["savings"]["tokens"] > 0
-    assert len(funnel["wall_s_by_repeat"]) == REPEATS
+    assert len(funnel["wall_s_by_repeat"]) == len(funnel["wall_saved_by_repeat"]) == REPEATS
+    assert majority["wall_saved_by_repeat"] == [0.0] * REPEATS
     assert funnel["tokens"] < majority["tokens"] == sum(len(r.text) for r in recorded()) / REPEATS
 
 
