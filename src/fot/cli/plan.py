@@ -156,9 +156,9 @@ def _foretold(  # noqa: PLR0917
     problems = sum(len(sheet.parts) for sheet in sheets)
     with progress("planning", len(specs) * len(loads) * problems) as done:
         for at, (load, spec) in enumerate(product(loads, specs)):
-            stages = [
+            stages = (
                 stage for sheet in sheets for stage in stages_of(sheet, spec, seed=seed, prompt_tokens=prompt_tokens)
-            ]
+            )
             before = at * problems
             yield spec, load, foretell(stages, timing, room, load, lambda n, before=before: done(before + n))  # type: ignore[misc]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fot.core.policy import Need
@@ -83,54 +83,64 @@ def _prompt_tokens(sheet: Sheet, part: Part, otherwise: int | None) -> int:
 
 
 def foretell(
-    stages: Sequence[Stage],
+    stages: Iterable[Stage],
     timing: Timing,
     room: Room,
     load: Load,
     told: Callable[[int], None] = lambda _: None,
 ) -> Forecast:
-    """Run problems through a modelled engine, `load.concurrency` at once; `told` hears how many are done."""
-    most = max((len(stage.recording) for stage in stages), default=0)
-    if load.way == "barrier" and room.slots < most * load.concurrency:
-        raise ConfigError(
-            f"{load.concurrency} problems of {most} rollouts that hold their slots do not fit into {room.slots}",
-            "Plan the way `pause` or `stream`, or give the engine more slots.",
+    """Run problems through a modelled engine, `load.concurrency` at once; `told` hears how many are done.
+
+    Problems are drawn from `stages` as their turn comes, and forgotten when they are done.
+    """
+    return _Run(iter(stages), Station(timing, room), load, told).forecast()
+
+
+class _Run:
+    def __init__(self, stages: Iterator[Stage], station: Station, load: Load, told: Callable[[int], None]) -> None:
+        self._stages = stages
+        self._station = station
+        self._load = load
+        self._told = told
+        self._latencies: dict[int, float] = {}
+        self._started = self._charged = self._overshoot = 0
+
+    def forecast(self) -> Forecast:
+        """Run to the end, and sum up."""
+        for _ in range(self._load.concurrency):
+            self._begin()
+        station = self._station
+        station.run()
+        if len(self._latencies) != self._started:
+            raise RuntimeError(f"{self._started - len(self._latencies)} of {self._started} problems never ended")
+        return Forecast(
+            wall_s=station.now,
+            problems=self._started,
+            latencies_s=[self._latencies[number] for number in range(self._started)],
+            tokens=station.books.tokens,
+            overshoot=self._overshoot,
+            charged=self._charged,
+            books=station.books,
+            trace=station.trace,
         )
-    station = Station(timing, room)
-    waiting = iter(stages)
-    done: list[Party] = []
-    started: list[Party] = []
 
-    def begin() -> None:
-        stage = next(waiting, None)
-        if stage is not None:
-            party = Party(stage, station, load.way, finished)
-            started.append(party)
-            party.start()
+    def _begin(self) -> None:
+        stage = next(self._stages, None)
+        if stage is None:
+            return
+        k, slots, load = len(stage.recording), self._station.room.slots, self._load
+        if load.way == "barrier" and slots < k * load.concurrency:
+            raise ConfigError(
+                f"{load.concurrency} problems of {k} rollouts that hold their slots do not fit into {slots}",
+                "Plan the way `pause` or `stream`, or give the engine more slots.",
+            )
+        number, self._started = self._started, self._started + 1
+        Party(stage, self._station, load.way, lambda party: self._finished(number, party)).start()
 
-    def finished(party: Party) -> None:
-        done.append(party)
-        told(len(done))
-        begin()
-
-    for _ in range(min(load.concurrency, len(stages))):
-        begin()
-    station.run()
-    if len(done) != len(stages):
-        raise RuntimeError(f"{len(stages) - len(done)} of {len(stages)} problems never ended")
-    return _summed(started, station)
-
-
-def _summed(parties: Sequence[Party], station: Station) -> Forecast:
-    charged = sum(charge.tokens for party in parties for charge, _ in party.settle())
-    generated = sum(party.generated for party in parties)
-    return Forecast(
-        wall_s=station.now,
-        problems=len(parties),
-        latencies_s=[party.finished_at - party.began for party in parties],
-        tokens=station.books.tokens,
-        overshoot=generated - charged,
-        charged=charged,
-        books=station.books,
-        trace=station.trace,
-    )
+    def _finished(self, number: int, party: Party) -> None:
+        charged = sum(charge.tokens for charge, _ in party.settle())
+        self._charged += charged
+        self._overshoot += party.generated - charged
+        self._latencies[number] = party.finished_at - party.began
+        self._told(len(self._latencies))
+        self._begin()

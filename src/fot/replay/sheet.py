@@ -154,10 +154,10 @@ class Sheet:
         return bool(self.parts) and all(field in extra for extra in self._extras(self.parts[0].rows))
 
     def stages(self, spec: Spec, seed: int = 0, draw: int = 0) -> Iterator[tuple[Policy, IndexedRecording]]:
-        """For each problem the policy, and its rollouts in the order in which that reads them."""
+        """For each problem the policy, and its rollouts in the order in which that reads them; nothing is kept."""
         self._refuse_what_is_missing(spec)
         contexts, _ = self._contexts(spec, seed, draw)
-        for recording, context in zip(self._recorded(spec.kernel), contexts, strict=True):
+        for recording, context in zip(self._recordings_of(spec.kernel), contexts, strict=True):
             order = spec.order(context)
             yield spec.build(context), recording if order is None else recording.reordered(order)
 
@@ -190,14 +190,16 @@ class Sheet:
         within, markers = _within(kernel)
         key = (within.digest, markers)
         if key not in self._recordings:
-            index = self._index(within)
-            self._recordings[key] = [
-                IndexedRecording.of(
-                    index, part.rows, markers, partial(self.pool.texts, part.rows), partial(self._extras, part.rows)
-                )
-                for part in self.parts
-            ]
+            self._recordings[key] = list(self._recordings_of(kernel))
         return self._recordings[key]
+
+    def _recordings_of(self, kernel: Kernel) -> Iterator[IndexedRecording]:
+        within, markers = _within(kernel)
+        index = self._index(within)
+        for part in self.parts:
+            yield IndexedRecording.of(
+                index, part.rows, markers, partial(self.pool.texts, part.rows), partial(self._extras, part.rows)
+            )
 
     @property
     def written(self) -> Mapping[str, str]:
