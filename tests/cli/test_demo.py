@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+from fot import reasoner
 from fot.cli.main import main
 
 
@@ -16,8 +19,23 @@ def test_the_demo_runs_the_funnel_and_the_full_vote(capsys):
     assert told["gold"].isdigit()
 
 
-def test_the_demo_can_be_read(capsys):
-    assert main(["demo", "--k", "2", "--problem", "1"]) == 0
+def test_the_demo_says_what_its_lines_mean_shows_thoughts_and_replays_the_sample(capsys):
+    assert main(["demo", "--k", "3"]) == 0
     said = capsys.readouterr()
     assert "self-consistency" in said.out
     assert "saved:" in said.err
+    assert "240, 330 and 440" in said.err
+    assert said.err.count("per 1,000 characters:") == 2
+    assert "51 of 64" in said.out
+    assert "prunes at random" in said.out
+
+
+def test_the_demo_tells_where_its_recorded_rollouts_are(capsys):
+    assert main(["demo", "--pool"]) == 0
+    assert capsys.readouterr().out.strip() == str(reasoner.sample_pool_path())
+
+
+@pytest.mark.parametrize("given", [["--problem=-1"], ["--k", "0"], ["--k", "1"]])
+def test_what_cannot_be_shown_is_refused(given, capsys):
+    assert main(["demo", *given]) == 2
+    assert "hint:" in capsys.readouterr().err

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["demo"]
 
 
-def demo(*, problem: int = 0, k: int = 32, seed: int = 42, json: bool = False) -> None:
+def demo(*, problem: int = 0, k: int = 32, seed: int = 42, pool: bool = False, json: bool = False) -> None:
     """Watch a funnel narrow on the tiny model in the box, and what it saves.
 
     The model is a demonstration: a few million weights, trained for this project's own arithmetic and nothing else.
@@ -31,9 +31,16 @@ def demo(*, problem: int = 0, k: int = 32, seed: int = 42, json: bool = False) -
         Rollouts.
     seed
         Of the first rollout; the next ones count up. Both methods use the same seeds.
+    pool
+        Run nothing; print where the model's recorded rollouts are, for `fot simulate` and the like.
     json
         Print one JSON object, and draw nothing.
     """
+    if pool:
+        from fot.reasoner import sample_pool_path
+
+        sys.stdout.write(f"{sample_pool_path()}\n")
+        return
     asyncio.run(_demo(problem, k, seed, json))
 
 
