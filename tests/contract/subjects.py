@@ -14,6 +14,7 @@ import pytest
 
 from fot.core.rollout import Rollout
 from fot.engines import connect
+from fot.engines.asyncllm import AsyncLlm
 from fot.engines.base import Chunk, Engine, Request, Sampling
 from fot.engines.dialects import Dialect
 from fot.engines.embedded import Embedded
@@ -26,6 +27,7 @@ from fot.engines.tape import TAG
 from fot.engines.transformers import Transformers
 from fot.engines.vllm import Vllm
 from fot.reasoner import model_path
+from tests.contract import fake_vllm
 
 PROBLEM = "How many legs do three spiders have?"
 ENGINES: dict[Dialect, type[OpenAICompatible]] = {
@@ -219,6 +221,19 @@ def in_transformers() -> Make:
     return make
 
 
+def in_asyncllm() -> Make:
+    """The adapter over a stand-in; `tests/live` has it over vLLM itself."""
+
+    @asynccontextmanager
+    async def make() -> AsyncIterator[Subject]:
+        with fake_vllm.installed():
+            engine = AsyncLlm("somewhere", parallel=8)
+            yield Subject(engine, ask={"sampling": IGNORE_EOS})
+            await engine.close()
+
+    return make
+
+
 def live(url: str) -> Make:
     """A server that somebody runs, named in FOT_LIVE_SERVER; nobody else may use it meanwhile."""
 
@@ -232,6 +247,7 @@ def live(url: str) -> Make:
 
 
 SUBJECTS: dict[str, Make] = {
+    "asyncllm": in_asyncllm(),
     "scripted": scripted(),
     "scripted-split": scripted(is_split=True),
     "openai-chat": over_http("openai", as_chat=True),

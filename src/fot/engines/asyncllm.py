@@ -179,7 +179,7 @@ class AsyncLlm:
                     yield chunk
                 if run.aborted.is_set() and finish is None:
                     break  # it was stopped before the engine knew of it
-        except (RuntimeError, ValueError, OSError) as error:
+        except Exception as error:  # whatever vLLM raises belongs to whoever reads the stream
             raise self._failure(error, request) from None
         finally:
             await outputs.aclose()
@@ -248,7 +248,8 @@ class AsyncLlm:
             raise ConfigError(f"vLLM does not take this sampling: {error}") from None
 
     def _failure(self, error: Exception, request: Request) -> EngineUnavailable | EngineRefused:
-        if isinstance(error, ValueError):
+        kinds = {kind.__name__ for kind in type(error).__mro__}
+        if kinds & {"ValueError", "VLLMClientError"}:
             return EngineRefused(f"vLLM refuses the request: {error}", status=400, request_id=request.id)
         return EngineUnavailable(f"vLLM failed: {str(error) or type(error).__name__}", request_id=request.id)
 
