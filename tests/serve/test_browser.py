@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
@@ -34,26 +35,44 @@ def funnel():
     return made
 
 
+@contextmanager
+def browsing(url, folder, *more):
+    browser = subprocess.Popen(
+        ["node", str(SCRIPT), url, str(folder), *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"FOT_BROWSER_CHROMIUM": CHROMIUM},
+    )  # fmt: skip
+    try:
+        yield browser
+    finally:
+        browser.kill()
+        browser.wait()
+
+
+def hear(browser, word):
+    told = browser.stderr.readline()
+    assert told.strip() == word, told + browser.stderr.read()
+
+
+def seen_by(browser):
+    told, complaints = browser.communicate(timeout=180)
+    assert browser.returncode == 0, complaints
+    return json.loads(told)
+
+
+def ask(house):
+    body = {"model": "scripted", "messages": MESSAGES}
+    return httpx2.post(f"{house.url}/v1/chat/completions", json=body, timeout=120).json()
+
+
 def test_a_funnel_from_its_start_to_its_verdict(tmp_path):
     folder = Path(os.environ.get("FOT_BROWSER_FOLDER") or tmp_path)
     folder.mkdir(parents=True, exist_ok=True)
     pace = Pace(chunk_tokens=2, turns=1, token_s=0.05, spread=0.4, abort_tokens=1)
-    with House(funnel(), k=32, policy="fot:checkpoints=60/90/120", pace=pace, dialect="sglang") as house:
-        browser = subprocess.Popen(
-            ["node", str(SCRIPT), house.url, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env=os.environ | {"FOT_BROWSER_CHROMIUM": CHROMIUM},
-        )  # fmt: skip
-        try:
-            assert browser.stderr is not None
-            assert "ready" in browser.stderr.readline()
-            ask = {"model": "scripted", "messages": MESSAGES}
-            answer = httpx2.post(f"{house.url}/v1/chat/completions", json=ask, timeout=120).json()
-            told, complaints = browser.communicate(timeout=180)
-        finally:
-            browser.kill()
-            browser.wait()
-    assert browser.returncode == 0, complaints
-    seen = json.loads(told)
+    house = House(funnel(), k=32, policy="fot:checkpoints=60/90/120", pace=pace, dialect="sglang")
+    with house, browsing(house.url, folder) as browser:
+        hear(browser, "ready")
+        answer = ask(house)
+        seen = seen_by(browser)
     assert seen["errors"] == []
     assert seen["outside"] == []
     assert seen["violations"] == {name: [] for name in ("running", "light", "table", "dark", "phone")}
@@ -65,3 +84,19 @@ def test_a_funnel_from_its_start_to_its_verdict(tmp_path):
     assert seen["closed"]
     assert seen["wider"] <= 0
     assert seen["drawn"] > 20
+
+
+def test_a_server_that_goes_and_comes_back(tmp_path):
+    with House(funnel(), k=8) as house, browsing(house.url, tmp_path, "again") as browser:
+        hear(browser, "ready")
+        first = ask(house)
+        hear(browser, "go")
+        house.__exit__()
+        hear(browser, "come")
+        with House(funnel(), k=8, port=house.port) as back:
+            second = ask(back)
+            seen = seen_by(browser)
+    assert seen["errors"] == []
+    assert first["fot"]["id"] in seen["before"]
+    assert second["fot"]["id"] in seen["after"]
+    assert seen["runs"] == 1

@@ -6,8 +6,10 @@ from fot.core.policy import Fate
 from fot.grading.base import Judgement
 from fot.report.material import Material
 
-__all__ = ["TEXT_BUDGET", "lanes", "texts"]
+__all__ = ["POINTS", "TEXT_BUDGET", "lanes", "texts"]
 
+POINTS = 6
+"""Places of a lane at which its density is told: at so many even parts of what it was charged."""
 TEXT_BUDGET = 3_000_000
 """Characters of rollouts that a page may hold."""
 
@@ -24,7 +26,7 @@ def lanes(material: Material) -> dict[str, object]:
     finals = [answers for sheet in material.sheets for answers in sheet.finals]
     tokens = material.rollouts.tokens.tolist()
     right = material.rollouts.correct.tolist()
-    banked = _banked(material)
+    banked, densities = _banked(material), _densities(material)
     problems: list[list[object]] = []
     first = 0
     pairs = zip(material.rows("sc"), material.rows("fot"), strict=True)
@@ -33,7 +35,17 @@ def lanes(material: Material) -> dict[str, object]:
         for rollout, (fate, stop) in enumerate(zip(ours.outcome.fates, ours.outcome.stops, strict=True)):
             here = first + rollout
             stood = number(banked[here]) if fate is Fate.BANKED else -1
-            own.append([tokens[here], stop, _FATES[fate], number(finals[at][rollout]), int(right[here]), stood])
+            own.append(
+                [
+                    tokens[here],
+                    stop,
+                    _FATES[fate],
+                    number(finals[at][rollout]),
+                    int(right[here]),
+                    stood,
+                    densities[here],
+                ]
+            )
         first += len(own)
         problem = base.problem
         problems.append(
@@ -70,6 +82,21 @@ def _banked(material: Material) -> list[str | None]:
             answers += [index.answers[one] if one >= 0 else None for one in numbers.tolist()]
             first += len(part.rows)
     return answers
+
+
+def _densities(material: Material) -> list[list[float]]:
+    """For each rollout its density at every part of what the funnel charged for it."""
+    stops = material.stops("fot")
+    found: list[list[list[float]]] = [[] for _ in range(POINTS)]
+    first = 0
+    for index, sheet in zip(material.indexes, material.sheets, strict=True):
+        for part in sheet.parts:
+            own = stops[first : first + len(part.rows)]
+            for number in range(POINTS):
+                cuts = index.cuts(part.rows, own * (number + 1) // POINTS)
+                found[number] += [round(density, 1) for density in index.densities(part.rows, cuts).tolist()]
+            first += len(part.rows)
+    return [list(each) for each in zip(*found, strict=True)]
 
 
 def texts(material: Material) -> list[list[object]]:

@@ -47,6 +47,7 @@ def page(content: Content) -> str:
     """The whole document."""
     static = files("fot.report") / "static"
     style, script = (static.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
+    drawing = files("fot").joinpath("static", "funnel.js").read_text(encoding="utf-8")  # the live view's own
     parts = [
         "<!doctype html>",
         '<html lang="en">',
@@ -67,7 +68,7 @@ def page(content: Content) -> str:
         "<footer>",
         *(f"<p>{_text(line)}</p>" for line in content.footer),
         "</footer>",
-        *([] if content.browser is None else [f"<script>\n{script}</script>"]),
+        *([] if content.browser is None else [f"<script>\n{drawing}</script>", f"<script>\n{script}</script>"]),
         "</body>",
         "</html>",
         "",

@@ -235,4 +235,5 @@ class Routes:
 
 
 def _asset(name: str) -> bytes:
-    return files("fot.serve").joinpath("static", name).read_bytes()
+    owner = "fot" if name == "funnel.js" else "fot.serve"  # the report draws with it too
+    return files(owner).joinpath("static", name).read_bytes()

@@ -157,7 +157,7 @@ class RunView:
         lanes = {number: self.lanes[number].as_json(is_whole=False) for number in sorted(self.dirty)}
         self.dirty.clear()
         self.is_dirty = False
-        return self._now() | {"lanes": lanes}
+        return self._now() | {"lanes": lanes} | ({} if self.result is None else {"result": self.result})
 
     def as_json(self) -> dict[str, object]:
         """All of it."""

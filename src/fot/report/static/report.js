@@ -6,19 +6,12 @@
   const view = document.getElementById("problem");
   const search = document.getElementById("search");
   const order = document.getElementById("order");
-  const NS = "http://www.w3.org/2000/svg";
   const WHO = ["only the funnel", "only self-consistency", "both right", "both wrong"];
 
   const element = (name, attributes = {}, ...children) => {
     const made = document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
     made.append(...children);
-    return made;
-  };
-  const shape = (name, attributes = {}, text = "") => {
-    const made = document.createElementNS(NS, name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    if (text) made.textContent = text;
     return made;
   };
   const short = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
@@ -60,32 +53,50 @@
     }));
   };
 
-  const LOOK = { b: ["banked", "var(--s0)"], p: ["pruned", "var(--s1)"], f: ["ran to its end", "var(--s2)"] };
-  const lanes = (p) => {
-    const left = 34, wide = 620, step = 15, top = 20, most = Math.max(1, ...p.lanes.map((lane) => lane[0]));
-    const height = top + p.lanes.length * step + 18, scale = wide / most;
-    const svg = shape("svg", { viewBox: `0 0 ${left + wide + 150} ${height}`, class: "lanes", role: "img", "aria-label": `Rollouts of ${p.id}` });
-    const defs = shape("defs");
-    const hatch = shape("pattern", { id: "lane-hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" });
-    hatch.append(shape("rect", { width: 6, height: 6, fill: "var(--s1)" }), shape("rect", { width: 1.6, height: 6, fill: "var(--paper)" }));
-    defs.append(hatch);
-    svg.append(defs);
-    for (const mark of data.checkpoints.filter((mark) => mark <= most)) {
-      const x = left + mark * scale;
-      svg.append(shape("line", { x1: x, x2: x, y1: top - 4, y2: height - 14, stroke: "var(--faint)" }));
-      svg.append(shape("text", { x, y: top - 8, "text-anchor": "middle", class: "dim" }, number(mark)));
-    }
-    p.lanes.forEach(([tokens, stop, fate, voted, right], at) => {
-      const y = top + at * step;
-      svg.append(shape("text", { x: left - 6, y: y + 9, "text-anchor": "end", class: "dim" }, String(at)));
-      svg.append(shape("rect", { x: left, y, width: tokens * scale, height: 10, fill: "var(--faint)" }));
-      const bar = shape("rect", { x: left, y, width: stop * scale, height: 10, fill: fate === "p" ? "url(#lane-hatch)" : LOOK[fate][1] });
-      bar.append(shape("title", {}, `rollout ${at}: ${LOOK[fate][0]} at ${number(stop)} of ${number(tokens)} tokens, full answer ${answer(voted)}`));
-      svg.append(bar);
-      svg.append(shape("text", { x: left + wide + 8, y: y + 9 }, `${right ? "✓ " : ""}${short(answer(voted), 18)}`));
+  const STATES = { b: "banked", p: "pruned", f: "finished" };
+  let shown = null; // how to draw the open problem once more
+  const funnel = (p) => {
+    const canvas = element("canvas", { class: "funnel", role: "img" });
+    const told = element("p", { class: "note", "aria-live": "polite" });
+    const usual = "Pale: what self-consistency would have generated. Behind each lane stands the answer of the whole text, ✓ where it is correct.";
+    const drawn = {
+      checkpoints: data.checkpoints,
+      answer: p.fotAnswer < 0 ? null : answer(p.fotAnswer),
+      lanes: p.lanes.map(([tokens, stop, fate, voted, right, , densities]) => ({
+        tokens: stop, full: tokens, state: STATES[fate], isRight: Boolean(right),
+        answer: voted < 0 ? null : answer(voted),
+        density: densities[densities.length - 1],
+        history: densities.map((density, i) => [(stop * (i + 1)) / densities.length, density]),
+      })),
+    };
+    canvas.style.height = `${46 + 15 * p.lanes.length}px`;
+    canvas.setAttribute("aria-label", Funnel.summary(drawn));
+    told.textContent = usual;
+    let layout = null, selected = -1;
+    const draw = () => { layout = Funnel.draw(canvas, drawn, { selected }); };
+    const point = (next) => {
+      if (next === selected) return;
+      selected = next;
+      const lane = drawn.lanes[next];
+      told.textContent = lane ? `Rollout ${next}: ${lane.state} at ${number(lane.tokens)} of ${number(lane.full)} tokens, ${lane.density} markers per 1,000 characters, full answer ${lane.answer === null ? "none" : lane.answer}.` : usual;
+      draw();
+    };
+    canvas.addEventListener("pointermove", (event) => point(layout.laneAt(event.offsetY)));
+    canvas.addEventListener("pointerleave", () => point(-1));
+    return { nodes: [canvas, told, legend(p)], draw };
+  };
+
+  const legend = (p) => {
+    const made = element("div", { class: "legend" });
+    const scale = element("canvas", { class: "scale", "aria-hidden": "true" });
+    made.append(element("span", {}, "calm ", scale, " hesitating"));
+    const marks = Object.entries(STATES).map(([fate, name]) => {
+      const canvas = element("canvas", { class: "mark", "aria-hidden": "true" });
+      made.append(element("span", {}, canvas, `${name} (${p.lanes.filter((lane) => lane[2] === fate).length})`));
+      return [canvas, name];
     });
-    svg.append(shape("text", { x: left, y: height - 3, class: "dim" }, "tokens; pale: what self-consistency would have generated; at the right the answer of the whole text, ✓ when correct"));
-    return svg;
+    made.draw = () => { Funnel.scale(scale); for (const [canvas, name] of marks) Funnel.mark(canvas, name); };
+    return made;
   };
 
   const votes = (title, counts, winner) => {
@@ -105,18 +116,15 @@
       const cast = fate === "b" ? banked : fate === "f" ? voted : -1;
       if (cast >= 0) ours.set(cast, (ours.get(cast) || 0) + 1);
     }
-    const legend = element("div", { class: "legend" });
-    for (const [fate, [name, colour]] of Object.entries(LOOK)) {
-      const swatch = shape("svg", { width: 14, height: 10 });
-      swatch.append(shape("rect", { width: 14, height: 10, fill: fate === "p" ? "url(#lane-hatch)" : colour }));
-      legend.append(element("span", {}, swatch, `${name} (${p.lanes.filter((lane) => lane[2] === fate).length})`));
-    }
     const said = `${WHO[who(p)][0].toUpperCase()}${WHO[who(p)].slice(1)}${who(p) < 2 ? " is right" : ""}. ` +
       `Self-consistency answers ${answer(p.scAnswer)}, the funnel ${answer(p.fotAnswer)}; the reference is ${p.gold === null ? "unknown" : p.gold}. ` +
       `${percent(p.saved)} of the attention is saved.`;
-    view.replaceChildren(element("h4", {}, p.id), element("p", {}, said), lanes(p), legend,
+    const { nodes, draw } = funnel(p);
+    view.replaceChildren(element("h4", {}, p.id), element("p", {}, said), ...nodes,
       element("div", { class: "votes" }, votes("votes of sc", all, p.scAnswer), votes("votes of fot", ours, p.fotAnswer)), ...texts(p));
     view.hidden = false;
+    shown = () => { draw(); nodes[2].draw(); }; // a canvas has no size before it is shown
+    shown();
     view.scrollIntoView({ block: "nearest" });
   };
 
@@ -126,10 +134,13 @@
     if (!kept) return [];
     const [question, tails] = kept[p.at];
     const made = question === null ? [] : [element("details", {}, element("summary", {}, "The question"), element("pre", {}, question))];
-    tails.forEach((tail, at) => made.push(element("details", {}, element("summary", {}, `End of rollout ${at} (${LOOK[p.lanes[at][2]][0]})`), element("pre", {}, tail))));
+    tails.forEach((tail, at) => made.push(element("details", {}, element("summary", {}, `End of rollout ${at} (${STATES[p.lanes[at][2]]})`), element("pre", {}, tail))));
     return made;
   };
 
+  const redraw = () => { if (shown) shown(); };
+  window.addEventListener("resize", redraw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   search.addEventListener("input", list);
   order.addEventListener("change", list);
   list();

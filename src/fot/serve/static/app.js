@@ -94,6 +94,7 @@
     source.addEventListener("error", () => {
       link("off", "reconnecting");
       if (source.readyState !== EventSource.CLOSED) return;
+      fetch("/", { method: "HEAD" }).then((told) => { if (told.status === 401) location.reload(); }, () => {}); // the key, once more
       setTimeout(() => connect(Math.min(wait * 2, 15000)), wait);
     });
   }
@@ -156,7 +157,7 @@
 
   function drawCard(run, card) {
     card.name.textContent = run.answer ?? (run.state === "queued" ? "waiting" : "…");
-    card.said.textContent = `${run.state}, k ${run.k}${run.saved ? `, −${Math.round(run.saved * 100)} %` : ""}`;
+    card.said.textContent = run.saved ? `${run.state}, ${Math.round(run.saved * 100)} % saved` : `${run.state}, k ${run.k}`;
     card.button.setAttribute("aria-pressed", String(run.id === chosen));
     Funnel.draw(card.canvas, run, { mini: true, order: "tokens" });
   }

@@ -5,11 +5,13 @@
  *   Funnel.summary(problem);                        the same in words, for those who cannot see it
  *
  * problem = {
- *   lanes: [{tokens, state, density, answer, history: [[tokens, density], ...]}, ...],
+ *   lanes: [{tokens, state, density, answer, history: [[tokens, density], ...], full, isRight}, ...],
  *   checkpoints: [6000, 10000],    lines across the lanes
  *   answer: "42" or null           the answer that leads or has won
  * }
- * state is waiting, running, finished, banked, pruned, cancelled or failed. history may be missing or empty.
+ * state is waiting, running, finished, banked, pruned, cancelled or failed. history may be missing or empty. A recorded
+ * rollout that was stopped has in `full` the tokens that it ran on to, drawn pale; answers stand behind them, with a tick
+ * where isRight.
  * options = {selected: lane or -1, order: "number" | "tokens", mini: true for a thumbnail, dark: true | false}
  * layout.laneAt(y) is the lane drawn at that height in CSS pixels, or -1; layout.order is the lanes from top to bottom.
  *
@@ -19,8 +21,7 @@
 "use strict";
 
 const Funnel = (() => {
-  const CALM = 0;
-  const TENSE = 12; // markers per 1,000 characters that are drawn as the most
+  const TENSE = [12, 24, 48, 96]; // markers per 1,000 characters that are drawn as the most: what nearly all lanes stay below
 
   const PALETTES = {
     light: {
@@ -45,15 +46,17 @@ const Funnel = (() => {
     return dark ? PALETTES.dark : PALETTES.light;
   }
 
-  function tension(density) {
-    return Math.max(0, Math.min(1, (density - CALM) / (TENSE - CALM)));
+  function tenseOf(lanes) {
+    const densities = lanes.map((lane) => lane.density || 0).sort((a, b) => a - b);
+    const high = densities[Math.floor((densities.length - 1) * 0.9)] || 0;
+    return TENSE.find((most) => most >= high) || TENSE[TENSE.length - 1];
   }
 
   const STEPS = 48; // shades of a scale; each is mixed once
 
-  function colour(palette, density) {
+  function colour(palette, tension) {
     if (!palette.shades) palette.shades = Array.from({ length: STEPS + 1 }, (_, i) => mixed(palette.scale, i / STEPS));
-    return palette.shades[Math.round(tension(density) * STEPS)];
+    return palette.shades[Math.round(tension * STEPS)];
   }
 
   function mixed(scale, part) {
@@ -129,7 +132,7 @@ const Funnel = (() => {
   function plan(problem, width, height, mini) {
     const lanes = problem.lanes;
     const checkpoints = problem.checkpoints || [];
-    const reached = lanes.reduce((most, lane) => Math.max(most, lane.tokens), 0);
+    const reached = lanes.reduce((most, lane) => Math.max(most, lane.full || 0, lane.tokens), 0);
     const next = checkpoints.find((tokens) => tokens > reached);
     const most = Math.max(reached * 1.02, next && next < reached * 1.6 ? next * 1.05 : 0, 10);
     const left = mini ? 2 : 34;
@@ -138,7 +141,7 @@ const Funnel = (() => {
     const bottom = mini ? 2 : 24;
     const pitch = (height - top - bottom) / Math.max(lanes.length, 1);
     const scale = (width - left - right) / most;
-    return { left, right, top, bottom, pitch, most, reached, x: (tokens) => left + tokens * scale };
+    return { left, right, top, bottom, pitch, most, reached, tense: tenseOf(lanes), x: (tokens) => left + tokens * scale };
   }
 
   function drawGrid(pen, palette, at, problem, width, height) {
@@ -185,21 +188,27 @@ const Funnel = (() => {
     const flush = (to) => {
       if (shown === null || to <= from) return;
       pen.fillStyle = shown;
-      const thick = mini ? full : full * (0.4 + 0.6 * tension(density));
+      const thick = mini ? full : full * (0.4 + 0.6 * tension);
       pen.fillRect(at.x(from), y - thick / 2, Math.max(at.x(to) - at.x(from), 0.5) + 0.4, thick);
       from = to;
     };
-    let density = 0;
+    let tension = 0;
     let reached = 0;
     for (const [tokens, next] of points) {
-      const stepped = Math.round(Math.min(next, TENSE) * 4) / 4;
-      if (shown !== null && stepped !== density) flush(reached);
-      density = stepped;
-      shown = colour(palette, density);
+      const stepped = Math.round(Math.min(next / at.tense, 1) * STEPS) / STEPS;
+      if (shown !== null && stepped !== tension) flush(reached);
+      tension = stepped;
+      shown = colour(palette, tension);
       reached = Math.min(tokens, lane.tokens);
     }
     flush(lane.tokens);
+    if (!(lane.full > lane.tokens)) return;
+    const x = at.x(lane.tokens) + (mini ? 1 : 2 * markSize(at) + 7);
+    pen.fillStyle = palette.grid;
+    pen.fillRect(x, y - full * 0.2, Math.max(at.x(lane.full) - x, 0), full * 0.4);
   }
+
+  const markSize = (at) => Math.max(2, Math.min(at.pitch * 0.32, 5));
 
   function fitted(pen, text, room) {
     if (pen.measureText(text).width <= room) return text;
@@ -209,16 +218,18 @@ const Funnel = (() => {
   }
 
   function drawEnd(pen, palette, at, problem, lane, y, width) {
-    const r = Math.max(2, Math.min(at.pitch * 0.32, 5));
+    const r = markSize(at);
     const x = at.x(lane.tokens) + r + 3;
     drawMark(pen, palette, lane.state, x, y, r);
-    if (lane.answer === null || lane.answer === undefined || lane.state === "pruned" || at.pitch < 9) return;
+    const isTold = lane.answer !== null && lane.answer !== undefined && (lane.state !== "pruned" || lane.full);
+    if (!isTold || at.pitch < 9) return;
+    const from = Math.max(x + r, lane.full ? at.x(lane.full) : 0) + 5;
     const wins = lane.answer === problem.answer;
     pen.font = `${wins ? "600 " : ""}${Math.min(12, at.pitch * 0.95)}px system-ui, sans-serif`;
     pen.fillStyle = wins ? palette.win : palette.faint;
     pen.textAlign = "left";
     pen.textBaseline = "middle";
-    pen.fillText(fitted(pen, String(lane.answer), width - x - r - 8), x + r + 5, y + 0.5);
+    pen.fillText(fitted(pen, (lane.isRight ? "✓ " : "") + lane.answer, width - from - 3), from, y + 0.5);
   }
 
   function drawNumber(pen, palette, at, number, y, every) {
@@ -273,9 +284,8 @@ const Funnel = (() => {
     const palette = paletteOf(canvas);
     const { pen, width, height } = prepare(canvas);
     for (let x = 0; x < width; x += 1) {
-      const density = CALM + (TENSE - CALM) * (x / width);
-      const thick = (height - 2) * (0.4 + 0.6 * tension(density));
-      pen.fillStyle = colour(palette, density);
+      const thick = (height - 2) * (0.4 + (0.6 * x) / width);
+      pen.fillStyle = colour(palette, x / width);
       pen.fillRect(x, (height - thick) / 2, 1.5, thick);
     }
   }
@@ -293,7 +303,7 @@ const Funnel = (() => {
     return `${problem.lanes.length} rollouts: ${counts.join(", ")}; ${tokens} tokens; ${lead}.`;
   }
 
-  return { draw, mark, scale, summary, tally, TENSE };
+  return { draw, mark, scale, summary, tally };
 })();
 
 if (typeof window !== "undefined") window.Funnel = Funnel;
