@@ -33,7 +33,7 @@ from fot.reasoner import CHECKPOINTS, SAMPLING, model_path
 from fot.tasks.load import load
 
 BENCHMARK = "arithmetic-middle"
-Prediction = dict[tuple[str, int], float]
+Prediction = dict[tuple[str, int], tuple[float, int]]
 
 
 def serve(model: str, slots: int, context: int, threads: int) -> None:
@@ -81,12 +81,15 @@ def command(*words: str) -> None:
 
 
 def predicted(folder: Path, policies: Sequence[str], options: argparse.Namespace) -> Prediction:
-    """Wall time by policy and concurrency, as `fot plan --json` tells it."""
+    """Wall time and tokens by policy and concurrency, as `fot plan --json` tells it."""
     words = [sys.executable, "-m", "fot", "plan", str(folder / "pool"), "--timing", str(folder / "timing.json")]
     words += [word for policy in policies for word in ("--policy", policy)]
     words += [word for number in options.concurrency for word in ("--concurrency", str(number))]
     told = subprocess.run([*words, "--json"], check=True, capture_output=True).stdout
-    return {(plan["spec"], plan["concurrency"]): plan["wall_s"] for plan in msgspec.json.decode(told)["plans"]}
+    return {
+        (plan["spec"], plan["concurrency"]): (plan["wall_s"], plan["tokens"])
+        for plan in msgspec.json.decode(told)["plans"]
+    }
 
 
 async def measured(url: str, policy: str, at_once: int, options: argparse.Namespace) -> tuple[float, int]:
@@ -147,11 +150,12 @@ def rounds(url: str, folder: Path, options: argparse.Namespace) -> dict[tuple[st
         for at_once in options.concurrency:
             for policy in options.policy:
                 wall_s, tokens = asyncio.run(measured(url, policy, at_once, options))
-                guess_s = expected[policy, at_once]
+                guess_s, guess_tokens = expected[policy, at_once]
                 found.setdefault((policy, at_once), []).append((guess_s, wall_s))
                 print(
                     f"round {number}  {policy:32} {at_once:3} at once  predicted {guess_s:7.2f} s  "
-                    f"measured {wall_s:7.2f} s  ratio {guess_s / wall_s:5.2f}  {tokens:7,} tokens",
+                    f"measured {wall_s:7.2f} s  ratio {guess_s / wall_s:5.2f}  "
+                    f"tokens predicted {guess_tokens:7,} generated {tokens:7,}",
                     flush=True,
                 )
     return found
