@@ -65,6 +65,14 @@ def test_a_plan_as_a_table_with_a_picture(rows, timing, capsys, tmp_path):
     assert len(drawn.findall("{*}path")) == 2 * (1 + 2)  # an axis and two lines in each panel
 
 
+@pytest.mark.parametrize("policy", ["dsc", "ac", "esc", "waves", "oracle", "fot:checkpoints=20+decided", "dsc+fot"])
+def test_methods_of_both_axes(rows, timing, capsys, policy):
+    assert main(["plan", str(rows), "--timing", str(timing), "--policy", policy, "--policy", "sc", "--json"]) == 0
+    found, sc = json.loads(capsys.readouterr().out)["plans"]
+    assert 0 < found["tokens"] <= sc["tokens"] + found["overshoot_tokens"]
+    assert found["wall_s"] > 0
+
+
 def test_little_room_is_seen(rows, timing, capsys):
     assert main(["plan", str(rows), "--timing", str(timing), "--kv-tokens", "130", "--policy", "sc", "--json"]) == 0
     (tight,) = json.loads(capsys.readouterr().out)["plans"]

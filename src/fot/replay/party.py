@@ -150,6 +150,7 @@ class Party:
         lane.is_stopped = True
         work = lane.text.work
         if work is not None and work in self._open.lanes:
+            work.look = None
             self._station.stop(work)
         if lane is self._primer:
             self._start_others()
