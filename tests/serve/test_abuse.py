@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import threading
 import time
+from contextlib import suppress
 
 import httpx2
 import pytest
@@ -17,6 +19,7 @@ from fot.engines.scripted_server import ScriptedServer
 from fot.serve.streams import EventResponse
 from tests.serve.house import MESSAGES, PROBLEM, House, rollout, spiders
 
+IDLE = int(os.environ.get("FOT_IDLE", "200"))
 KEY = "correct-horse-battery"
 ASK = {"model": "scripted", "messages": MESSAGES}
 SLOW = Pace(chunk_tokens=2, turns=1, token_s=0.05, abort_tokens=1)
@@ -156,12 +159,19 @@ def test_slow_heads_are_cut(house, begun):
     assert raw(house, begun) == b""
 
 
-def test_idle_connections_come_to_an_end(house):
-    lines = [socket.create_connection(("127.0.0.1", house.port), timeout=20) for _ in range(200)]
-    assert post(house).status_code == 200
-    for line in lines:
-        assert line.recv(1) == b""
-        line.close()
+def test_idle_connections_keep_nobody_out_and_come_to_an_end():
+    """FOT_IDLE=10000 opens that many."""
+    with House(header_s=1.5 if IDLE < 1000 else 10.0, max_connections=IDLE // 5) as house:
+        lines = [socket.create_connection(("127.0.0.1", house.port), timeout=20) for _ in range(IDLE)]
+        assert post(house).status_code == 200
+        assert get(house, "/health").status_code == 200
+        assert len(house.proxy.server_state.connections) <= IDLE // 5 + 1
+        for line in lines:
+            with suppress(ConnectionResetError):  # it made room for others
+                assert line.recv(1) == b""
+            line.close()
+        assert post(house).status_code == 200
+        assert not [held for held in house.proxy.config.http_protocol_class.idle if held.transport.is_closing()]
 
 
 def test_paths(house):

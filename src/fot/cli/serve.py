@@ -105,11 +105,12 @@ def serve(  # noqa: PLR0913 - each parameter is a flag
 
 
 def _serve(settings: Settings) -> int:
-    from fot.serve.server import Server, listen
+    from fot.serve.server import Server, listen, raise_file_limit
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    raise_file_limit()
     try:
         socket = listen(settings)
     except OSError as error:

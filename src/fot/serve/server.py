@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 from types import FrameType
 
@@ -13,10 +14,11 @@ from fot.serve.app import create
 from fot.serve.desk import Desk
 from fot.serve.settings import Settings
 
-__all__ = ["Server", "listen"]
+__all__ = ["Server", "listen", "raise_file_limit"]
 
 _EXTRA_S = 10.0
 """After the drain, the time that answers have to be read."""
+_FILES = 65536
 
 
 class Server(uvicorn.Server):
@@ -57,21 +59,29 @@ class Server(uvicorn.Server):
 
 def protocol(header_s: float, most: int) -> type[H11Protocol]:
     """The protocol of uvicorn, with these bounds."""
-    return type("Bounded", (Bounded,), {"header_s": header_s, "most": most})
+    return type("Bounded", (Bounded,), {"header_s": header_s, "most": most, "idle": {}})
 
 
 class Bounded(H11Protocol):
-    """Bounds how many connections there are, and how long one may take to ask for something."""
+    """Bounds how many connections there are, and how long one may take to ask for something.
+
+    When there are too many, whoever has been idle for longest makes room: no crowd of idlers keeps others out.
+    """
 
     header_s = 10.0
     most = 2048
+    idle: dict[Bounded, None]
+    """Connections of one server that ask for nothing, the longest idle one first."""
     _patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if len(self.connections) > self.most:
-            transport.abort()
-            return
+            oldest = next(iter(self.idle), self)
+            self.idle.pop(oldest, None)
+            oldest.transport.abort()
+            if oldest is self:
+                return
         self._await_request()
 
     def data_received(self, data: bytes) -> None:
@@ -80,6 +90,11 @@ class Bounded(H11Protocol):
             self._stop_waiting()
         elif self._patience is None:
             self._await_request()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not (self.transport.is_closing() or self._is_busy):
+            self.idle[self] = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
@@ -91,9 +106,11 @@ class Bounded(H11Protocol):
         return cycle is not None and not cycle.response_complete
 
     def _await_request(self) -> None:
+        self.idle[self] = None
         self._patience = self.loop.call_later(self.header_s, self._give_up)
 
     def _stop_waiting(self) -> None:
+        self.idle.pop(self, None)
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
@@ -102,6 +119,14 @@ class Bounded(H11Protocol):
         self._patience = None
         if not self._is_busy:
             self.transport.close()
+
+
+def raise_file_limit() -> None:
+    """Every connection is an open file, and what systems allow at first is less than a few problems need."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if most == resource.RLIM_INFINITY else min(_FILES, most)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def listen(settings: Settings) -> socket.socket:
