@@ -130,7 +130,18 @@ def test_a_file_of_one_s_own_is_a_benchmark(tmp_path):
     assert [item.prompt for item in loaded.items[:2]] == ["Q: One?\nA:", "Say two."]
     assert [item.gold for item in loaded.items] == ["1", "2", "B", "A"]
     assert [item.problem_id for item in loaded.items] == ["0", "x", "2", "3"]
-    assert len(load_own(write_rows(tmp_path / "mine.jsonl", rows), limit=1).items) == 1
+    assert len(load_own(write_rows(tmp_path / "mine.jsonl", rows[:2]), limit=1).items) == 1
+
+
+def test_a_file_of_multiple_choice_is_asked_and_judged_as_such(tmp_path):
+    rows = [{"problem": "Which?", "gold": "b", "options": ["a", "b"]}]
+    loaded = load_own(write_rows(tmp_path / "mine.jsonl", rows))
+    assert (loaded.benchmark.detector, loaded.benchmark.grader, loaded.items[0].gold) == ("choice", "choice", "B")
+    assert "A) a\nB) b" in loaded.items[0].prompt
+    plain = load_own(write_rows(tmp_path / "mine.jsonl", [{"problem": "One?", "gold": "1"}]))
+    assert (plain.benchmark.detector, plain.benchmark.grader) == ("boxed", "math")
+    with pytest.raises(ConfigError, match="1 of 2 problems have options"):
+        load_own(write_rows(tmp_path / "mine.jsonl", [*rows, {"problem": "One?", "gold": "1"}]))
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from typing import cast
 
 from fot.core.registry import unknown_name
 
-__all__ = ["BENCHMARKS", "BOXED", "Benchmark", "Source", "benchmark", "benchmark_names"]
+__all__ = ["BENCHMARKS", "BOXED", "CHOICE", "Benchmark", "Source", "benchmark", "benchmark_names"]
 
 BOXED = "{problem}\n\nPlease reason step by step, and put your final answer within \\boxed{}."
 _BOXED_IN_LINE = BOXED.replace("\n\n", " ")  # as the project's own reasoner was taught
-_CHOICE = (
+CHOICE = (
     "{problem}\n\n{options}\n\nPlease reason step by step, and end with a line 'Answer: X', X being one of {letters}."
 )
 _CODE = "{problem}\n\n{form}"
@@ -166,7 +166,7 @@ _LIST = (
             is_gated=True,
         ),
         reader="fot.tasks.readers:read_gpqa",
-        prompt=_CHOICE,
+        prompt=CHOICE,
         detector="choice",
         grader="choice",
         problems=198,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fot.errors import ConfigError, FotError, MissingExtra
-from fot.tasks.catalog import BOXED, Benchmark, Source, benchmark
+from fot.tasks.catalog import BOXED, CHOICE, Benchmark, Source, benchmark
 from fot.tasks.readers import Item, Setting
 
 __all__ = ["Loaded", "Origin", "TaskError", "load", "load_own"]
@@ -92,29 +92,35 @@ def load(
 def load_own(
     path: Path,
     *,
-    prompt: str = BOXED,
-    detector: str = "boxed",
-    grader: str = "math",
+    prompt: str | None = None,
+    detector: str | None = None,
+    grader: str | None = None,
     limit: int | None = None,
 ) -> Loaded:
     """A user's file of rows (JSON lines, CSV or Parquet) as a benchmark named like the file.
 
-    Rows have `problem` and `gold`, and may have `problem_id`, `prompt` and `options`. A `prompt` template without
-    `{problem}` is refused.
+    Rows have `problem` and `gold`, and may have `problem_id`, `prompt` and `options`. What is not given is asked, found
+    and judged as multiple choice when the rows have options, and else in a box as mathematics. A `prompt` template
+    without `{problem}` is refused.
     """
-    if "{problem}" not in prompt:
+    if prompt is not None and "{problem}" not in prompt:
         raise ConfigError("the prompt has no {problem} in it", "write {problem} where the problem belongs")
+    rows = list(_rows(path))
+    with_options = sum(1 for row in rows if row.get("options"))
+    if prompt is None and 0 < with_options < len(rows):
+        raise ConfigError(f"{with_options} of {len(rows)} problems have options", "make a file of each kind")
+    usual = (CHOICE, "choice", "choice") if with_options else (BOXED, "boxed", "math")
     spec = Benchmark(
         name=path.name.split(".")[0],
         title=f"problems of {path.name}",
         source=None,
         reader="fot.tasks.readers:read_own",
-        prompt=prompt,
-        detector=detector,
-        grader=grader,
+        prompt=prompt or usual[0],
+        detector=detector or usual[1],
+        grader=grader or usual[2],
         problems=None,
     )
-    items = _items(spec, _rows(path), Setting(0, _checked(limit)))
+    items = _items(spec, rows, Setting(0, _checked(limit)))
     return Loaded(spec, items, Origin(spec.name, None, None, path.name, _digest(path), 0))
 
 
