@@ -167,6 +167,7 @@ _ONE_SIDED = re.compile(
     r"\\?[a-z]+\s*(?P<sign><|>|\\(?:lt|gt|leq?(?:slant)?|geq?(?:slant)?)(?![a-z]))\s*(?P<bound>[^<>=,]+)"
 )
 _SIGNS = re.compile(r"\\(?:pm|mp)(?![a-zA-Z])\s*")
+_NAMED_LAST = re.compile(r"\s*(?P<rest>[^=a-zA-Z]*\d[^=a-zA-Z]*|[^=a-zA-Z]*\\frac[^=a-zA-Z]*)=\s*(?P<name>[a-zA-Z])\s*")
 _RELATION = re.compile(r"[=<>]|\\(?:le|ge|ne|lt|gt|neq|equiv|approx)(?![a-zA-Z])")
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
 _RUN = re.compile(r"[^\W\d_]{3,}")
@@ -271,7 +272,7 @@ def _unit_name(match: re.Match[str], *, bare: bool) -> str:
 
 
 def _split_name(part: str) -> tuple[str, str]:
-    match = _NAME.match(part)
+    match = _NAME.match(part) or _NAMED_LAST.fullmatch(part)
     if match is None or _RELATION.search(match.group("rest")):
         return "", part
     return re.sub(r"\s+", "", match.group("name")), match.group("rest")

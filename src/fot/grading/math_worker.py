@@ -15,6 +15,8 @@ import signal
 import sys
 from typing import Any
 
+from fot.grading.numerals import LEAST_DIGITS, read_numeral
+
 __all__ = ["compare", "main"]
 
 _MEMORY = 3 * 2**30
@@ -48,6 +50,9 @@ def compare(gold: str, answer: str, *, is_rounded: bool) -> tuple[bool | None, s
         golds, answers = _read(gold), _read(answer)
         if not golds or not answers:
             return None, f"the {'answer' if golds else 'reference answer'} cannot be read as mathematics"
+        rounded = _rounded(gold, answer, golds, answers)
+        if rounded is not None:
+            return rounded, "rounded" if rounded else "another number, or rounded to fewer than six digits"
         equal = _verify(golds, answers)
         exact = ([], []) if equal else _exactly(golds, answers)
         if exact[0]:
@@ -95,10 +100,36 @@ def _exactly(golds: list[Any], answers: list[Any]) -> tuple[list[Any], list[Any]
     def exact(part: Any) -> Any:
         if not isinstance(part, sympy.Basic):
             return part
-        decimals = {number: sympy.Rational(str(number)) for number in part.atoms(sympy.Float)}
-        return part.xreplace(decimals).subs(imaginary)
+        return _in_fractions(part).subs(imaginary)
 
     return [exact(part) for part in golds], [exact(part) for part in answers]
+
+
+def _in_fractions(part: Any) -> Any:
+    """The expression with a fraction for each of its decimals."""
+    import sympy
+
+    return part.xreplace({number: sympy.Rational(str(number)) for number in part.atoms(sympy.Float)})
+
+
+def _rounded(gold: str, answer: str, golds: list[Any], answers: list[Any]) -> bool | None:
+    """Where one is a decimal and the other a number without end: is it that number rounded, to six digits or more?"""
+    import mpmath
+    import sympy
+
+    numerals = read_numeral(gold), read_numeral(answer)
+    decimals = [numeral for numeral in numerals if numeral and numeral.decimals]
+    endless = answers[0] if numerals[0] else golds[0]
+    if len(decimals) != 1 or not isinstance(endless, sympy.Expr) or endless.free_symbols:
+        return None
+    endless, decimal = _in_fractions(endless), decimals[0]
+    value = None if endless.is_rational else _value(endless)
+    if value is None:
+        return None
+    places = 10 ** (decimal.decimals or 0)
+    with mpmath.workdps(_DIGITS):
+        is_near = abs(value[0] * places - decimal.value.numerator * places // decimal.value.denominator) <= 0.5
+    return bool(is_near) and len(str(abs(decimal.value * places))) >= LEAST_DIGITS
 
 
 def _is_apart(a: Any, b: Any, tolerance: float) -> bool:

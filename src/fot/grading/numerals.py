@@ -11,10 +11,10 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-__all__ = ["Numeral", "read_numeral", "same_numeral"]
+__all__ = ["LEAST_DIGITS", "Numeral", "read_numeral", "same_numeral"]
 
 _LARGEST_POWER = 1_000
-_LEAST_DIGITS = 6
+LEAST_DIGITS = 6
 
 _APART = re.compile(r"[\d.]\s+[\d.]", re.ASCII)
 _LISTED = re.compile(r",\s")
@@ -64,7 +64,7 @@ def _rounds_to(exact: Numeral, decimal: Numeral) -> bool:
     scale = 10**decimal.decimals
     rounded = Fraction((2 * abs(exact.value) * scale + 1).__floor__() // 2, scale)
     same_sign = (exact.value < 0) == (decimal.value < 0)
-    return digits >= _LEAST_DIGITS and same_sign and rounded == abs(decimal.value)
+    return digits >= LEAST_DIGITS and same_sign and rounded == abs(decimal.value)
 
 
 def _terminates(value: Fraction) -> bool:

@@ -50,7 +50,7 @@ _LOOSE_UNIT = re.compile(r"\d\s+(?:m|g|s|h|L|N|J|W|V|A|K)\Z")
 _EQUATION = re.compile(r"(?<![<>\\])=")
 _DECIMALS = re.compile(r"\d\.\d|(?<!\d)\.\d")
 _MATRIX = re.compile(r"\\begin\s*\{[a-zA-Z]*matrix\}")
-_UNREAD = re.compile(r"\\(?:zeta|Gamma)\s*\(")
+_UNREAD = re.compile(r"\\(?:zeta|Gamma)\s*\(|!\s*!")
 _LETTER = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]+")
 
 
