@@ -3,7 +3,7 @@
 A difference is a change of what users see. Where it is meant, write the expected result again:
 
     python -c "from tests.reasoner.test_golden import ARGUMENTS; print(*ARGUMENTS)" |
-        xargs fot > tests/reasoner/golden.json
+        xargs fot | python -m json.tool --indent 1 > tests/reasoner/golden.json
 """
 
 import json
