@@ -250,9 +250,18 @@ def _read(where: str, value: str, type_: Any) -> object:
             return _WORDS[value.lower()]
         return type_(unquote(value))
     except (ValueError, KeyError) as error:
-        expected = getattr(type_, "__name__", str(type_))
         detail = f": {error}" if type_ is Kernel else ""
-        raise ConfigError(f"{where}: '{value}' is not of type {expected}{detail}", "Lists are joined by '/'.") from None
+        raise ConfigError(f"{where} takes {_kind(type_)}, not '{value}'{detail}", "Lists are joined by '/'.") from None
+
+
+_KINDS = {bool: "on or off", int: "a whole number", float: "a number", str: "a word", Kernel: "a kernel"}
+
+
+def _kind(type_: Any) -> str:
+    """What a parameter of this type takes, in words."""
+    if typing.get_origin(type_) is tuple:
+        return f"a list, each item {_kind(typing.get_args(type_)[0])}"
+    return _KINDS.get(type_, f"of type {getattr(type_, '__name__', type_)}")
 
 
 def _write(method: Method, plan: Any) -> str:
