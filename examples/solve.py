@@ -23,7 +23,7 @@ async def main(problem: str = PROBLEM, engine: str = "embedded") -> None:
             case Voted(answer, votes, is_final=True):
                 print(f"the vote: {answer}, of {dict(votes)}")
             case fot.Result(usage=usage):
-                print(f"{usage.completion_tokens} tokens, {usage.overshoot_tokens} of them after a decision")
+                print(f"{usage.completion_tokens} tokens, of which {usage.overshoot_tokens} after a decision")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fot.errors import FotError
     from fot.online.api import solve, solve_sync, stream
     from fot.online.result import Result
+    from fot.replay.study import compare
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ __all__ = [
     "Result",
     "Rollout",
     "Verdict",
+    "compare",
     "connect",
     "solve",
     "solve_sync",
@@ -39,6 +41,7 @@ _HOMES = {
     "Result": "fot.online.result",
     "Rollout": "fot.core.rollout",
     "Verdict": "fot.core.vote",
+    "compare": "fot.replay.study",
     "connect": "fot.engines",
     "solve": "fot.online.api",
     "solve_sync": "fot.online.api",

@@ -1,7 +1,5 @@
 """What the registry tells, and what third parties may add."""
 
-import subprocess
-import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -41,9 +39,7 @@ def test_fot_methods_tells_one(capsys):
     assert "Did you mean 'adaptive'" in capsys.readouterr().err
 
 
-def test_the_example_of_a_method_runs_and_stays_short():
-    done = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True, check=True)
-    assert done.stdout == "7 banked finished finished pruned pruned\n"
+def test_the_example_of_a_method_stays_short():
     code = [line for line in EXAMPLE.read_text().splitlines() if line.strip()]
     assert len(code) < 40
 

@@ -14,12 +14,31 @@ from fot.errors import ConfigError, PoolError
 from fot.grading.base import Grader
 from fot.grading.base import grader as grader_of
 from fot.grading.keys import Merging, vote_keys, winners_changed
+from fot.methods import parse
 from fot.pools.read import Pool, Selection
-from fot.replay.evaluate import Judge, Study
+from fot.replay.evaluate import Judge, MethodResult, Study
 from fot.replay.graded import store_beside
 from fot.replay.sheet import Sheet
 
-__all__ = ["Chosen", "choose", "cost_model", "judge_of", "study_of", "winners_merged"]
+__all__ = ["Chosen", "choose", "compare", "cost_model", "judge_of", "study_of", "winners_merged"]
+
+
+def compare(
+    pools: Sequence[str | Path],
+    policies: Sequence[str],
+    *,
+    k: int | None = None,
+    commit: str = "boxed",
+    grader: str = "exact",
+    keys: str = "exact",
+    shape: str | None = None,
+    seed: int = 0,
+) -> list[MethodResult]:
+    """Methods side by side on recorded rollouts, as `fot simulate` shows them: a result for each policy."""
+    specs = [parse(text) for text in policies]
+    chosen = choose([Path(path) for path in pools], k)
+    study = study_of(chosen, commit=commit, grader=grader, shape=cost_model(shape), seed=seed, keys=keys)
+    return [study.evaluate(spec) for spec in specs]
 
 
 @dataclass(frozen=True, slots=True)
