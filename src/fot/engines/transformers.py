@@ -50,8 +50,8 @@ class _Run:
 class Transformers:
     """Runs `model`, a hub id or a folder, with at most `parallel` rollouts in the batch. It is a `BarrierEngine`.
 
-    `device` and `dtype` are torch's names for them; `threads` is set for all of torch in this process. Loaded at the
-    first use. Stop strings are not known here.
+    `device` and `dtype` are torch's names for them; without one, a GPU if torch sees it. `threads` is set for all of
+    torch in this process. Loaded at the first use. Stop strings are not known here.
     """
 
     name = "transformers"
@@ -61,7 +61,7 @@ class Transformers:
         model: str | Path,
         *,
         parallel: int = 32,
-        device: str = "cpu",
+        device: str | None = None,
         dtype: str = "auto",
         threads: int | None = None,
     ) -> None:
@@ -188,7 +188,8 @@ class Transformers:
             raise ConfigError(
                 f"'{self._name}' cannot be loaded: {error}", "Name a hub id or a model's folder."
             ) from None
-        self._batch = Batch(model.to(self._device).eval())
+        device = self._device or ("cuda" if torch.cuda.is_available() else "cpu")
+        self._batch = Batch(model.to(device).eval())
         told = model.generation_config.eos_token_id
         ends = {self._tokenizer.eos_token_id, *(told if isinstance(told, list) else [told])}
         self._ends = frozenset(end for end in ends if end is not None)
