@@ -14,6 +14,7 @@ from fot.grading.base import grader
 from fot.methods import parse
 from fot.pools.importing import import_rows
 from fot.pools.index import index_of
+from fot.pools.pieces import Pieces
 from fot.pools.read import Pool
 from fot.replay import tree
 from fot.replay.evaluate import Judge, Study
@@ -112,17 +113,17 @@ def test_blocks_and_a_resumed_sweep_change_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(tree, "_play", lambda *args: played.append(1) or play(*args))
     folder = tmp_path / "kept"
     told = []
-    first = tree.sweep_sheet(sheet, SMALL, folder=folder, progress=told.append)
+    first = tree.sweep_sheet(sheet, SMALL, pieces=Pieces([folder]), progress=told.append)
     assert told == sorted(told)
     assert told[-1] == 5
     assert len(played) == len(told) > 1
-    next(iter(folder.glob("*.npz"))).unlink()  # as if the sweep had been stopped before this block
-    again = tree.sweep_sheet(sheet, SMALL, folder=folder)
+    next(iter(folder.iterdir())).unlink()  # as if the sweep had been stopped before this block
+    again = tree.sweep_sheet(sheet, SMALL, pieces=Pieces([folder]))
     assert len(played) == len(told) + 1
     for name in tree.Cells.__slots__:
         assert np.array_equal(getattr(whole, name), getattr(first, name))
         assert np.array_equal(getattr(whole, name), getattr(again, name))
-    tree.sweep_sheet(sheet, SMALL[:4], folder=folder)  # other configurations: nothing there is theirs
+    tree.sweep_sheet(sheet, SMALL[:4], pieces=Pieces([folder]))  # other configurations: nothing there is theirs
     assert len(played) > len(told) + 1
 
 

@@ -42,6 +42,7 @@ def grade(  # noqa: PLR0913 - a flag each
     accept_risk: bool = False,
     commit: str = "boxed",
     out: Path | None = None,
+    shard: str | None = None,
     json: bool = False,
 ) -> int:
     """Judge committed answers against reference answers: pairs from a file, one pair, or a whole pool.
@@ -74,6 +75,8 @@ def grade(  # noqa: PLR0913 - a flag each
         What a rollout's answer is, in a pool: boxed, choice, code or paper.
     out
         Write a JSON line for each rollout of a pool: answer, verdict, reason, and the grader's version.
+    shard
+        RANK/WORLD: judge this share of a pool's distinct pairs and leave the grades beside it; see fot spread.
     json
         Print one JSON object a pair, in order; for a pool, one object with its counts.
     """
@@ -85,9 +88,11 @@ def grade(  # noqa: PLR0913 - a flag each
         if gold is not None or answer is not None:
             raise UsageError("a pool and --gold or --answer exclude each other", "give one of the two")
         with find_grader(grader, options) as judge:
-            return grade_rollouts(file, judge, commit=commit, store=store, out=out, json=json)
+            return grade_rollouts(file, judge, commit=commit, store=store, out=out, shard=shard, json=json)
     if out is not None:
         raise UsageError("--out is for a pool's rollouts, and this is no pool", "redirect standard output, with --json")
+    if shard is not None:
+        raise UsageError("--shard is for a pool's rollouts, and this is no pool", "import them first: fot pool import")
     with find_grader(grader, options) as judge:
         rows = list(_rows(file, gold, answer))
         grades = iter(_judge(judge, [row.pair for row in rows if row.pair is not None], store))

@@ -16,18 +16,36 @@ __all__ = ["grade_rollouts"]
 
 
 def grade_rollouts(
-    path: Path, judge: Grader, *, commit: str, store: Path | None, out: Path | None, json: bool
+    path: Path, judge: Grader, *, commit: str, store: Path | None, out: Path | None, shard: str | None, json: bool
 ) -> ExitCode:
     """Judge every rollout of a pool, or of a file of rows; 4 when some rows could not be read."""
     from fot.pools.read import Pool
 
     with progress("reading", path.stat().st_size) as done:
         pool = Pool.open(path, done)
+    if shard is not None:
+        return _grade_share(pool, judge, commit, shard)
     graded = _graded(pool, judge, commit, store)
     if out is not None:
         _write(graded, out)
     _tell(graded, json=json)
     return ExitCode.PARTIAL if pool.manifest.rejected else ExitCode.OK
+
+
+def _grade_share(pool: Pool, judge: Grader, commit: str, shard: str) -> ExitCode:
+    from fot.pools.shard import Shard
+    from fot.replay.graded import grade_share
+
+    with progress("grading", 1) as done:
+        made = grade_share(
+            pool,
+            commit=commit,
+            grader=judge,
+            shard=Shard.parse(shard),
+            progress=lambda judged, wanted: done(judged / max(wanted, 1)),
+        )
+    print_note(f"shard {shard}: {made} pieces made")
+    return ExitCode.OK
 
 
 def _graded(pool: Pool, judge: Grader, commit: str, store: Path | None) -> GradedPool:

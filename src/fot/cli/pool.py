@@ -1,4 +1,4 @@
-"""``fot pool import`` and ``fot pool info``."""
+"""``fot pool import``, ``fot pool index`` and ``fot pool info``."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ from fot.cli.output import ExitCode, print_json, print_note, print_table, progre
 if TYPE_CHECKING:
     from fot.pools.summary import Group, Spread, Summary
 
-__all__ = ["import_", "info"]
+__all__ = ["import_", "index", "info"]
 
 CHEAP_DETECTORS = ("boxed", "choice", "code")  # what `info` tries when it is not told; `paper` reads everything
 
@@ -67,6 +67,47 @@ def import_(
         )
         return ExitCode.PARTIAL
     return ExitCode.OK
+
+
+def index(pools: list[Path], /, *, commit: str = "boxed", shard: str | None = None, json: bool = False) -> None:
+    """Make the index of pools: what every other command would make when it first needs it.
+
+    A run that was killed goes on where it was.
+
+    Parameters
+    ----------
+    pools
+        Pools, or directly files of rows.
+    commit
+        When a rollout has committed to an answer: boxed, choice, code or paper.
+    shard
+        RANK/WORLD: scan this share of the texts only; the next run without it joins all shares. See fot spread.
+    json
+        Print one JSON object in place of a table.
+    """
+    from fot.core.markers import PAPER_KERNEL
+    from fot.pools.index import index_of, index_share
+    from fot.pools.read import Pool
+    from fot.pools.shard import Shard
+
+    own = Shard.parse(shard) if shard is not None else None
+    rows = []
+    for path in pools:
+        opened = Pool.open(path)
+        with progress("indexing", opened.manifest.chars, "char") as done:
+            if own is not None:
+                index_share(opened, PAPER_KERNEL, commit, own, done)
+                continue
+            made = index_of(opened, PAPER_KERNEL, commit, done)
+        rows.append({"pool": opened.name, "rollouts": len(made.n_chars), "chars": opened.manifest.chars})
+        rows[-1] |= {"markers": made.markers, "commitments": len(made.committing_rows), "answers": len(made.answers)}
+    if own is not None:
+        print_note(f"shard {shard}: scanned")
+    elif json:
+        print_json({"schema": "fot.pool.index/1", "commit": commit, "pools": rows})
+    else:
+        headers = ["pool", "rollouts", "characters", "markers", "commitments", "answers"]
+        print_table(headers, [[str(row["pool"]), *(f"{value:,}" for value in list(row.values())[1:])] for row in rows])
 
 
 def info(pool: Path, /, *, commit: str | None = None, json: bool = False) -> None:

@@ -34,6 +34,7 @@ def simulate(  # noqa: PLR0913 - each parameter is a flag
     keys: str = "exact",
     cost_model: str | None = None,
     seed: int = 0,
+    shard: str | None = None,
     json: bool = False,
     per_problem: Path | None = None,
 ) -> int:
@@ -57,18 +58,27 @@ def simulate(  # noqa: PLR0913 - each parameter is a flag
         Model shape for whole-model savings: a known model's name or a config.json. Default: each rollout's own model.
     seed
         Seed of every random draw.
+    shard
+        RANK/WORLD: leave this share of the outcomes beside the pools and print nothing; see fot spread.
     json
         Print one JSON object in place of a table.
     per_problem
         Write a JSON line for each problem and method.
     """
     from fot.methods import parse
+    from fot.pools.shard import Shard
     from fot.replay import study as studies
 
     specs = [parse(text) for text in policy or DEFAULT_POLICIES]
     shape = studies.cost_model(cost_model)
     with progress("reading", sum(path.stat().st_size for path in pools if path.is_file())) as done:
         chosen = studies.choose(pools, k, done)
+    if shard is not None:
+        with progress("simulating", len(specs)) as done:
+            own = Shard.parse(shard)
+            pieces = studies.share_simulations(studies.sheets_of(chosen, commit, keys), specs, seed, own, done)
+        print_note(f"shard {shard}: {pieces} pieces are there")
+        return ExitCode.OK
     study = studies.study_of(chosen, commit=commit, grader=grader, shape=shape, seed=seed, keys=keys)
     _tell(chosen, study, commit)
     changed: dict[str, int] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -9,6 +10,8 @@ from fot.cli.output import ExitCode, print_json, print_note, print_table, progre
 from fot.errors import ConfigError
 
 if TYPE_CHECKING:
+    from fot.pools.pieces import Pieces
+    from fot.replay.sheet import Sheet
     from fot.replay.study import Chosen
     from fot.replay.sweep import Figures, Front, Nested, Sweep
 
@@ -30,6 +33,7 @@ def sweep(  # noqa: PLR0913 - each parameter is a flag
     seed: int = 0,
     tune_on_test: bool = False,
     resume: Path | None = None,
+    shard: str | None = None,
     json: bool = False,
 ) -> int:
     """Run 340 funnels (68 schedules by 5 keep ratios) on recorded rollouts.
@@ -61,25 +65,32 @@ def sweep(  # noqa: PLR0913 - each parameter is a flag
     tune_on_test
         Choose on the problems that are reported on; every output then says so.
     resume
-        A folder that keeps what is done, so that a sweep that was interrupted goes on.
+        A folder that keeps what is done, so that a sweep that was interrupted goes on. Default: beside each pool.
+    shard
+        RANK/WORLD: leave this share of the sweep beside the pool and print nothing; see fot spread.
     json
         Print one JSON object in place of tables.
     """
     from fot.grading.base import grader as grader_of
+    from fot.pools.shard import Shard
     from fot.replay import study as studies
     from fot.replay import sweep as sweeps
     from fot.replay.evaluate import Judge
     from fot.replay.grid import SCHEDULES, grid, scaled
-    from fot.replay.sheet import Sheet
 
     configurations = grid(schedules=scaled(SCHEDULES, scale), kernels=_kernels(kernels))
     shape = studies.cost_model(cost_model)
     with progress("reading", sum(path.stat().st_size for path in pools if path.is_file())) as done:
         chosen = studies.choose(pools, k, done)
-    pairs = zip(chosen.pools, chosen.selections, strict=True)
-    sheets = [Sheet(pool, selection.parts, commit) for pool, selection in pairs if selection.parts]
-    with progress("sweeping", chosen.problems) as done, grader_of(grader) as judge:
-        swept = sweeps.sweep(sheets, Judge(judge), configurations, shape=shape, folder=resume, progress=done)
+    sheets = studies.sheets_of(chosen, commit)
+    pieces = _pieces(resume)
+    if shard is not None:
+        with progress("sweeping", chosen.problems, "problems") as done:
+            made = sweeps.share(sheets, configurations, pieces, Shard.parse(shard), done)
+        print_note(f"shard {shard}: {made} pieces made")
+        return ExitCode.OK
+    with progress("sweeping", chosen.problems, "problems") as done, grader_of(grader) as judge:
+        swept = sweeps.sweep(sheets, Judge(judge), configurations, shape=shape, pieces=pieces, progress=done)
     choice = sweeps.nested(swept, count=folds, seed=seed, rule=rule, on_test=tune_on_test)
     front = sweeps.front(swept, seed=seed, on_test=tune_on_test)
     if chosen.left_out:
@@ -90,6 +101,13 @@ def sweep(  # noqa: PLR0913 - each parameter is a flag
     else:
         _print(chosen, swept, choice, front)
     return ExitCode.OK
+
+
+def _pieces(resume: Path | None) -> Callable[[Sheet], Pieces]:
+    """Where each sheet's blocks are kept."""
+    from fot.pools.pieces import Pieces
+
+    return lambda sheet: Pieces.beside(sheet.pool) if resume is None else Pieces([resume])
 
 
 def _kernels(text: str) -> list[int]:

@@ -37,6 +37,11 @@ class Search:
     detector: str | None
     commitments_name: str | None
 
+    @property
+    def is_open(self) -> bool:
+        """Is there anything to look for?"""
+        return bool(self.markers_name or self.commitments_name)
+
 
 @dataclass(frozen=True, slots=True)
 class Chunks:

@@ -10,7 +10,8 @@ import hashlib
 import inspect
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
@@ -22,14 +23,25 @@ from numpy.typing import NDArray
 
 from fot.pools.read import Pool, cache_folder
 from fot.pools.schema import INDEX
+from fot.pools.staging import locked
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["code_digest", "drop_derived", "keep_derived", "load_derived", "save_derived", "write_fields"]
+__all__ = [
+    "alone",
+    "code_digest",
+    "drop_derived",
+    "keep_derived",
+    "load_derived",
+    "places",
+    "save_derived",
+    "write_fields",
+]
 
 T = TypeVar("T")
 _STRINGS = "strings.json"
+_LOCK = ".lock"
 
 
 def code_digest(*modules: ModuleType) -> str:
@@ -40,7 +52,7 @@ def code_digest(*modules: ModuleType) -> str:
 
 def load_derived(pool: Pool, name: str, kind: type[T]) -> T | None:
     """What was saved for this pool's content under `name`, as the dataclass `kind`; None when there is nothing."""
-    for place in _places(pool):
+    for place in places(pool):
         try:
             return _loaded(place / name, kind)
         except (OSError, ValueError, TypeError, EOFError):
@@ -74,7 +86,7 @@ def save_derived(pool: Pool, name: str, write: Callable[[Path], None]) -> None:
 
     Nothing is kept, without an error, where neither the pool nor the cache can be written.
     """
-    for place in _places(pool):
+    for place in places(pool):
         try:
             place.mkdir(parents=True, exist_ok=True)
             made = Path(tempfile.mkdtemp(prefix=".making-", dir=place))
@@ -103,12 +115,26 @@ def keep_derived(pool: Pool, name: str, kind: type[T], write: Callable[[Path], N
 
 def drop_derived(pool: Pool, pattern: str) -> None:
     """Delete what was kept under names like this."""
-    for place in _places(pool):
+    for place in places(pool):
         for folder in place.glob(pattern):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _places(pool: Pool) -> tuple[Path, Path]:
+@contextmanager
+def alone(pool: Pool) -> Iterator[None]:
+    """Hold the pool's derived arrays against others that would make them; where no lock can be had, go on without."""
+    with ExitStack() as held:
+        for place in places(pool):
+            try:
+                place.mkdir(parents=True, exist_ok=True)
+                held.enter_context(locked(place / _LOCK))
+                break
+            except OSError:
+                continue
+        yield
+
+
+def places(pool: Pool) -> tuple[Path, Path]:
     """Where derived arrays of a pool may be: beside it, or in the cache."""
     content = pool.manifest.sha256[:16]
     return pool.path / INDEX / content, cache_folder("index") / content

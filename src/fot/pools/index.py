@@ -33,7 +33,7 @@ from fot.core.markers import PAPER_KERNEL, Kernel
 from fot.core.rollout import CHARS_PER_TOKEN
 from fot.errors import ConfigError, PoolError
 from fot.pools.chunks import Search, join, scan_chunks
-from fot.pools.derived import code_digest, load_derived, save_derived, write_fields
+from fot.pools.derived import alone, code_digest, load_derived, save_derived, write_fields
 from fot.pools.read import Pool, Rows
 from fot.pools.scan import Commitments, Markers
 from fot.pools.shard import Shard
@@ -71,6 +71,11 @@ class Index:
         if self._commitments is None:
             raise ValueError("this index was made without a commitment detector")
         return self._commitments
+
+    @property
+    def markers(self) -> int:
+        """How many there are in all texts."""
+        return len(self._markers.ends)
 
     @property
     def committing_rows(self) -> Ints:
@@ -215,9 +220,12 @@ def index_of(
     the characters done.
     """
     search, markers, commitments = _search(pool, kernel, detector)
-    if search.markers_name or search.commitments_name:
-        made = join(pool, search, scan_chunks(pool, search, progress=progress))
-        markers, commitments = markers or made[0], commitments or made[1]
+    if search.is_open:
+        with alone(pool):  # of several that need it now, one makes it
+            search, markers, commitments = _search(pool, kernel, detector)
+            if search.is_open:
+                made = join(pool, search, scan_chunks(pool, search, progress=progress))
+                markers, commitments = markers or made[0], commitments or made[1]
     assert markers is not None  # noqa: S101 — loaded, or scanned for
     return Index(pool, kernel, markers, commitments)
 
@@ -227,7 +235,7 @@ def index_share(
 ) -> None:
     """Scan the shard's part of the texts and keep what is found; `index_of` then has it."""
     search, _, _ = _search(pool, kernel, detector)
-    if search.markers_name or search.commitments_name:
+    if search.is_open:
         scan_chunks(pool, search, shard, progress)
 
 

@@ -18,14 +18,14 @@ __all__ = ["IndexedRecording"]
 
 
 class _Row(NamedTuple):
-    """One rollout as plain lists: a handful of look-ups in them costs less than one numpy call."""
+    """One rollout as views of the index: a handful of look-ups in them costs less than one numpy call."""
 
     chars: int
     tokens: int
     token_ends: Sequence[int] | None
-    marker_ends: list[int]
-    commitment_ends: list[int]
-    commitment_answers: list[int]
+    marker_ends: Sequence[int]
+    commitment_ends: Sequence[int]
+    commitment_answers: Sequence[int]
 
 
 class Unread:
@@ -151,8 +151,8 @@ def _row(index: Index, row: int, markers: Sequence[int] | None) -> _Row:
     return _Row(
         chars=int(index.n_chars[row]),
         tokens=int(index.n_tokens[row]),
-        token_ends=None if ends is None else ends.tolist(),
-        marker_ends=index.marker_ends(row, markers).tolist(),
+        token_ends=None if ends is None else ends.data,
+        marker_ends=index.marker_ends(row, markers).data,
         commitment_ends=[end for end, _ in steps],
         commitment_answers=[answer for _, answer in steps],
     )

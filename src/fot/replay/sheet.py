@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import msgspec
 import numpy as np
 
-from fot.core.ledger import Bill, Charge, bill
+from fot.core.ledger import Bill, Charge
 from fot.core.markers import PAPER_KERNEL, Kernel
 from fot.core.policy import Need, Policy
 from fot.core.vote import Ballot, plurality
@@ -18,8 +18,11 @@ from fot.grading.keys import Keys
 from fot.methods import Context, Recorded, Spec
 from fot.methods.funnel import FunnelPlan, problem_seed
 from fot.methods.sampling import SC
+from fot.pools.cores import memory_bytes
 from fot.pools.index import Index, index_of
+from fot.pools.pieces import Pieces
 from fot.pools.read import Part, Pool, Rows
+from fot.replay import kept
 from fot.replay.fast import FATES, Board, Plan, Played, play
 from fot.replay.indexed import IndexedRecording
 from fot.replay.merging import merged
@@ -29,6 +32,8 @@ __all__ = ["Batch", "Sheet"]
 
 _FIELDS = {Need.LOGPROBS: ("confidences", "token confidences"), Need.PROBES: ("probes", "answers to probes")}
 """Needs that rows may answer: the field of the row, and what it holds."""
+_RECORDED_BYTES = 4096
+"""What a rollout takes that is ready to be run: arrays and objects."""
 _VECTORISED = ("density", "length", "random")
 
 
@@ -49,15 +54,23 @@ class Batch:
 class Sheet:
     """The rollouts of a selection from one pool, seen through one commitment detector."""
 
-    def __init__(self, pool: Pool, parts: Sequence[Part], detector: str, keys: Keys | None = None) -> None:
-        """`keys` say which answers are one vote; by default each vote key is."""
+    def __init__(
+        self,
+        pool: Pool,
+        parts: Sequence[Part],
+        detector: str,
+        keys: Keys | None = None,
+        pieces: Pieces | None = None,
+    ) -> None:
+        """`keys` say which answers are one vote (by default each vote key is), `pieces` where outcomes are kept."""
         self.pool = pool
+        self.pieces = pieces
         self.parts = parts
         self.detector = detector
         self._keys = keys
         self._indexes: dict[str, Index] = {}
         self._boards: dict[str, Board] = {}
-        self._recordings: dict[tuple[str, tuple[int, ...] | None], list[IndexedRecording]] = {}
+        self._recordings: dict[tuple[str, tuple[int, ...] | None, int], list[IndexedRecording]] = {}
 
     def run(self, spec: Spec, seed: int = 0, draw: int = 0) -> Batch:
         """Run one draw of a method on every problem."""
@@ -105,16 +118,42 @@ class Sheet:
     def simulate_plainly(self, spec: Spec, seed: int = 0, draw: int = 0) -> Batch:
         """Run one draw through the state machine itself, whether or not there is a faster path."""
         contexts, notes = self._contexts(spec, seed, draw)
-        outcomes = [
-            self._simulate_one(spec, recording, context)
-            for recording, context in zip(self._recorded(spec.kernel), contexts, strict=True)
-        ]
+        blocks = [self._block(spec, block, contexts) for block in kept.blocks(self.parts)]
+        told = [one for block in blocks for one in block.told]
         return Batch(
-            winners=[outcome.verdict.answer for outcome in outcomes],
-            bills=[bill(outcome.charges, outcome.probes) for outcome in outcomes],
-            votes=[sum(outcome.verdict.votes.values()) for outcome in outcomes],
-            outcome=outcomes.__getitem__,
+            winners=[one.winner for one in told],
+            bills=[one.bill for one in told],
+            votes=[one.votes for one in told],
+            outcome=kept.Outcomes(blocks).__getitem__,
             notes=notes,
+        )
+
+    def share(self, spec: Spec, seed: int, draw: int, is_ours: Callable[[], bool]) -> int:
+        """Leave those blocks of one draw as pieces for which `is_ours`, asked once for each, says so; their number.
+
+        A method with a faster path has none: pieces would take longer than its results do.
+        """
+        self._refuse_what_is_missing(spec)
+        if _vectorised(spec) is not None:
+            return 0
+        contexts, _ = self._contexts(spec, seed, draw)
+        ours = [block for block in kept.blocks(self.parts) if is_ours()]
+        for block in ours:
+            self._block(spec, block, contexts)
+        return len(ours)
+
+    def _block(self, spec: Spec, block: range, contexts: Sequence[Context]) -> kept.Block:
+        parts, own = self.parts[block.start : block.stop], contexts[block.start : block.stop]
+        about = (self.pool.manifest.sha256, self.detector, self._keys.name if self._keys else "exact")
+        return kept.found(
+            self.pieces,
+            kept.name(about, spec, own, parts),
+            lambda: kept.packed(
+                [
+                    self._simulate_one(spec, recording, context)
+                    for recording, context in zip(self._recorded(spec.kernel, block), own, strict=True)
+                ]
+            ),
         )
 
     def _contexts(self, spec: Spec, seed: int, draw: int) -> tuple[list[Context], Sequence[str]]:
@@ -130,12 +169,12 @@ class Sheet:
 
     def _as_recorded(self, spec: Spec, problem: int, context: Context) -> Recorded:
         order = spec.order(context) or range(context.k)
-        recording = self._recorded(spec.kernel)[problem]
+        tokens = self._board(PAPER_KERNEL).tokens[problem]
         difficulty = self._difficulties[problem]
         return Recorded(
             context=context,
             answers=[self.finals[problem][rollout] for rollout in order],
-            tokens=[recording.tokens(rollout) for rollout in order],
+            tokens=[int(tokens[rollout]) for rollout in order],
             difficulty=float(difficulty) if isinstance(difficulty, int | float) else None,
         )
 
@@ -157,7 +196,7 @@ class Sheet:
         """For each problem the policy, and its rollouts in the order in which that reads them; nothing is kept."""
         self._refuse_what_is_missing(spec)
         contexts, _ = self._contexts(spec, seed, draw)
-        for recording, context in zip(self._recordings_of(spec.kernel), contexts, strict=True):
+        for recording, context in zip(self._recordings_of(spec.kernel, self.parts), contexts, strict=True):
             order = spec.order(context)
             yield spec.build(context), recording if order is None else recording.reordered(order)
 
@@ -186,17 +225,20 @@ class Sheet:
             self._boards[kernel.digest] = Board(self._index(kernel), [part.rows for part in self.parts])
         return self._boards[kernel.digest]
 
-    def _recorded(self, kernel: Kernel) -> list[IndexedRecording]:
+    def _recorded(self, kernel: Kernel, block: range) -> list[IndexedRecording]:
+        """The recordings of a block, held for the next draw where those of all problems have room."""
+        if sum(len(part.rows) for part in self.parts) * _RECORDED_BYTES > memory_bytes():
+            return list(self._recordings_of(kernel, self.parts[block.start : block.stop]))
         within, markers = _within(kernel)
-        key = (within.digest, markers)
+        key = (within.digest, markers, block.start)
         if key not in self._recordings:
-            self._recordings[key] = list(self._recordings_of(kernel))
+            self._recordings[key] = list(self._recordings_of(kernel, self.parts[block.start : block.stop]))
         return self._recordings[key]
 
-    def _recordings_of(self, kernel: Kernel) -> Iterator[IndexedRecording]:
+    def _recordings_of(self, kernel: Kernel, parts: Sequence[Part]) -> Iterator[IndexedRecording]:
         within, markers = _within(kernel)
         index = self._index(within)
-        for part in self.parts:
+        for part in parts:
             yield IndexedRecording.of(
                 index, part.rows, markers, partial(self.pool.texts, part.rows), partial(self._extras, part.rows)
             )

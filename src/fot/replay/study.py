@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count, product
 from pathlib import Path
 
 from fot.core.registry import unknown_name
@@ -14,13 +15,25 @@ from fot.errors import ConfigError, PoolError
 from fot.grading.base import Grader
 from fot.grading.base import grader as grader_of
 from fot.grading.keys import Merging, vote_keys, winners_changed
-from fot.methods import parse
+from fot.methods import Spec, parse
+from fot.pools.pieces import Pieces
 from fot.pools.read import Pool, Selection
+from fot.pools.shard import Shard
 from fot.replay.evaluate import Judge, MethodResult, Study
 from fot.replay.graded import store_beside
 from fot.replay.sheet import Sheet
 
-__all__ = ["Chosen", "choose", "compare", "cost_model", "judge_of", "study_of", "winners_merged"]
+__all__ = [
+    "Chosen",
+    "choose",
+    "compare",
+    "cost_model",
+    "judge_of",
+    "share_simulations",
+    "sheets_of",
+    "study_of",
+    "winners_merged",
+]
 
 
 def compare(
@@ -124,10 +137,33 @@ def study_of(
 
     `keys` names what makes two answers one vote. Grades of a pool alone are kept beside it (`grades.sqlite`).
     """
+    sheets = sheets_of(chosen, commit, keys)
+    return Study(sheets, judge_of(chosen, sheets, grader_of(grader)), seed=seed, shape=shape)
+
+
+def sheets_of(chosen: Chosen, commit: str, keys: str = "exact") -> list[Sheet]:
+    """A sheet for each pool; outcomes that take time are kept beside the pool."""
     merging = None if keys == "exact" else vote_keys(keys)
     pairs = zip(chosen.pools, chosen.selections, strict=True)
-    sheets = [Sheet(pool, selection.parts, commit, merging) for pool, selection in pairs if selection.parts]
-    return Study(sheets, judge_of(chosen, sheets, grader_of(grader)), seed=seed, shape=shape)
+    return [
+        Sheet(pool, selection.parts, commit, merging, Pieces.beside(pool))
+        for pool, selection in pairs
+        if selection.parts
+    ]
+
+
+def share_simulations(
+    sheets: Sequence[Sheet], specs: Sequence[Spec], seed: int, shard: Shard, progress: Callable[[int], None]
+) -> int:
+    """Leave one worker's share of the outcomes of these methods; how many pieces it has. `progress`: methods done."""
+    numbers = count()
+    pieces = 0
+    for at, spec in enumerate(specs):
+        draws = max(spec.draws(len(part.rows)) for sheet in sheets for part in sheet.parts)
+        for draw, sheet in product(range(draws), sheets):
+            pieces += sheet.share(spec, seed, draw, lambda: shard.owns(next(numbers)))
+        progress(at + 1)
+    return pieces
 
 
 def judge_of(chosen: Chosen, sheets: Sequence[Sheet], grader: Grader) -> Judge:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -20,16 +19,18 @@ from fot.core.shapes import Shape, shape_of
 from fot.errors import ConfigError
 from fot.grading.base import Judgement
 from fot.pools.index import index_of
+from fot.pools.pieces import Pieces
 from fot.pools.read import Problem
+from fot.pools.shard import Shard
 from fot.replay.evaluate import Judge
 from fot.replay.grid import Configuration
 from fot.replay.sheet import Sheet
-from fot.replay.tree import Cells, sweep_sheet
+from fot.replay.tree import Cells, sweep_share, sweep_sheet
 from fot.stats.correlation import equal_groups
 from fot.stats.paired import Interval, paired_bootstrap, sign_flip
 from fot.stats.selection import folds
 
-__all__ = ["BANNER", "Choice", "Figures", "Front", "Nested", "Rule", "Sweep", "front", "nested", "sweep"]
+__all__ = ["BANNER", "Choice", "Figures", "Front", "Nested", "Rule", "Sweep", "front", "nested", "share", "sweep"]
 
 BANNER = "TUNED ON TEST: chosen on the very problems that it is reported on, so it looks better than it is"
 
@@ -134,23 +135,42 @@ def sweep(
     configurations: Sequence[Configuration],
     *,
     shape: Callable[[str], Shape | None] = shape_of,
-    folder: Path | None = None,
+    pieces: Callable[[Sheet], Pieces | None] = lambda _: None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Sweep:
-    """Run and judge every configuration on the problems of all sheets; see `tree.sweep_sheet` for `folder`."""
-    if not configurations:
-        raise ConfigError("a sweep needs at least one configuration", "Give schedules, keep ratios and kernel sizes.")
+    """Run and judge every configuration on the problems of all sheets; `pieces` says where what is done is kept."""
     problems = [part.problem for sheet in sheets for part in sheet.parts]
-    # Without checkpoints a funnel is self-consistency; any keep ratio and kernel will do.
-    everything = [*configurations, replace(configurations[0], checkpoints=())]
+    everything = _with_baseline(configurations)
     cells: list[Cells] = []
     correct: list[Bools] = []
     done = 0
     for sheet in sheets:
-        cells.append(sweep_sheet(sheet, everything, folder=folder, progress=_from(progress, done)))
+        cells.append(sweep_sheet(sheet, everything, pieces=pieces(sheet), progress=_from(progress, done)))
         correct.append(_judged(sheet, cells[-1], judge))
         done += len(sheet.parts)
     return Sweep(configurations, problems, Cells.joined(cells), np.concatenate(correct, axis=1), shape)
+
+
+def share(
+    sheets: Sequence[Sheet],
+    configurations: Sequence[Configuration],
+    pieces: Callable[[Sheet], Pieces],
+    shard: Shard,
+    progress: Callable[[int], None] = lambda _: None,
+) -> int:
+    """Leave one worker's share of a sweep as pieces, for `sweep` to join; how many were made now."""
+    made = done = 0
+    for sheet in sheets:
+        made += sweep_share(sheet, _with_baseline(configurations), pieces(sheet), shard, _from(progress, done))
+        done += len(sheet.parts)
+    return made
+
+
+def _with_baseline(configurations: Sequence[Configuration]) -> list[Configuration]:
+    """Without checkpoints a funnel is self-consistency; any keep ratio and kernel will do."""
+    if not configurations:
+        raise ConfigError("a sweep needs at least one configuration", "Give schedules, keep ratios and kernel sizes.")
+    return [*configurations, replace(configurations[0], checkpoints=())]
 
 
 def _from(progress: Callable[[int], None], done: int) -> Callable[[int], None]:

@@ -4,17 +4,16 @@ What configurations share is computed once: prefixes, commitments and the order 
 the fate of every rollout up to a checkpoint for all schedules that begin alike. Keep ratios and kernel sizes are an
 axis of the arrays. Results are those of `fot.replay.fast.play`, configuration by configuration, and tests compare them.
 
-Problems are taken in blocks, so memory is bounded whatever the pool; a block that is done can be kept in a folder and
+Problems are taken in blocks, so memory is bounded whatever the pool; a block that is done can be kept as a piece, and
 is not computed again.
 """
 
 from __future__ import annotations
 
-import hashlib
+import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +23,15 @@ import fot.pools.scan
 from fot.core.markers import PAPER_KERNEL
 from fot.pools.derived import code_digest
 from fot.pools.index import Index, index_of
+from fot.pools.pieces import Pieces, name_of
 from fot.pools.read import Part
+from fot.pools.shard import Shard
 from fot.replay import fast
 from fot.replay.fast import Board
 from fot.replay.grid import Configuration
 from fot.replay.sheet import Sheet
 
-__all__ = ["Cells", "sweep_sheet"]
+__all__ = ["Cells", "sweep_share", "sweep_sheet"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -38,6 +39,7 @@ Bools = NDArray[np.bool_]
 
 MINIMUM = 2
 _BLOCK_CELLS = 3_000_000  # of the largest array: variants by problems by rollouts
+_BLOCK_PROBLEMS = 128  # small enough to be shared out among many workers
 _ORDER_END = 1 << 14  # survivors vote after every checkpoint; columns and stages stay far below
 
 
@@ -64,20 +66,20 @@ def sweep_sheet(
     sheet: Sheet,
     configurations: Sequence[Configuration],
     *,
-    folder: Path | None = None,
+    pieces: Pieces | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Cells:
     """Run all configurations on a sheet's problems, in order; `progress` is told the problems done.
 
-    With `folder`, blocks are kept there and an interrupted sweep goes on where it stopped; the files are named by
-    everything that they depend on, so a folder may serve any number of sweeps.
+    With `pieces`, blocks are kept there: an interrupted sweep goes on where it stopped, and one that was shared out is
+    joined.
     """
     index = index_of(sheet.pool, PAPER_KERNEL, sheet.detector)
-    variants = len({(one.keep, one.kernel) for one in configurations})
     blocks: list[Cells] = []
     done = 0
-    for parts in _blocks(sheet.parts, variants):
-        blocks.append(_kept(folder, sheet, parts, configurations, lambda p=parts: _play(index, p, configurations)))  # type: ignore[misc]
+    for parts in _blocks(sheet.parts, configurations):
+        cells = _found(pieces, sheet, parts, configurations)
+        blocks.append(_made(pieces, sheet, index, parts, configurations) if cells is None else cells)
         done += len(parts)
         progress(done)
     if not blocks:
@@ -85,43 +87,59 @@ def sweep_sheet(
     return Cells.joined(blocks)
 
 
-def _blocks(parts: Sequence[Part], variants: int) -> Iterator[Sequence[Part]]:
+def sweep_share(
+    sheet: Sheet,
+    configurations: Sequence[Configuration],
+    pieces: Pieces,
+    shard: Shard,
+    progress: Callable[[int], None] = lambda _: None,
+) -> int:
+    """Leave the shard's blocks as pieces; how many were made now. `progress` is told the problems gone through."""
+    index = index_of(sheet.pool, PAPER_KERNEL, sheet.detector)
+    made = done = 0
+    for number, parts in enumerate(_blocks(sheet.parts, configurations)):
+        if shard.owns(number) and _found(pieces, sheet, parts, configurations) is None:
+            _made(pieces, sheet, index, parts, configurations)
+            made += 1
+        done += len(parts)
+        progress(done)
+    return made
+
+
+def _blocks(parts: Sequence[Part], configurations: Sequence[Configuration]) -> Iterator[Sequence[Part]]:
     """Problems, few enough at a time that arrays over all variants stay small."""
+    variants = len({(one.keep, one.kernel) for one in configurations})
     width = max((len(part.rows) for part in parts), default=1)
-    size = max(1, _BLOCK_CELLS // (variants * width))
+    size = max(1, min(_BLOCK_PROBLEMS, _BLOCK_CELLS // (variants * width)))
     for first in range(0, len(parts), size):
         yield parts[first : first + size]
 
 
-def _kept(
-    folder: Path | None,
-    sheet: Sheet,
-    parts: Sequence[Part],
-    configurations: Sequence[Configuration],
-    make: Callable[[], Cells],
+def _found(
+    pieces: Pieces | None, sheet: Sheet, parts: Sequence[Part], configurations: Sequence[Configuration]
+) -> Cells | None:
+    piece = pieces.load(_name(sheet, parts, configurations)) if pieces else None
+    if piece is None:
+        return None
+    with np.load(io.BytesIO(piece), allow_pickle=False) as saved:
+        return Cells(**{name: saved[name] for name in Cells.__slots__})
+
+
+def _made(
+    pieces: Pieces | None, sheet: Sheet, index: Index, parts: Sequence[Part], configurations: Sequence[Configuration]
 ) -> Cells:
-    if folder is None:
-        return make()
-    path = folder / f"{_block_digest(sheet, parts, configurations)}.npz"
-    if path.exists():
-        with np.load(path, allow_pickle=False) as saved:
-            return Cells(**{name: saved[name] for name in Cells.__slots__})
-    cells = make()
-    folder.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    with partial.open("wb") as out:
+    cells = _play(index, parts, configurations)
+    if pieces:
+        out = io.BytesIO()
         np.savez(out, **{name: getattr(cells, name) for name in Cells.__slots__})
-    partial.replace(path)  # whole or absent
+        pieces.keep(_name(sheet, parts, configurations), out.getvalue())
     return cells
 
 
-def _block_digest(sheet: Sheet, parts: Sequence[Part], configurations: Sequence[Configuration]) -> str:
+def _name(sheet: Sheet, parts: Sequence[Part], configurations: Sequence[Configuration]) -> str:
     made_by = code_digest(sys.modules[__name__], fast, fot.core.commit, fot.pools.scan)
     said = (sheet.pool.manifest.sha256, sheet.detector, PAPER_KERNEL.digest, made_by, tuple(configurations))
-    digest = hashlib.sha256(repr(said).encode())
-    for part in parts:
-        digest.update(part.rows.tobytes())
-    return digest.hexdigest()[:32]
+    return name_of("sweep", said, *(part.rows.tobytes() for part in parts))
 
 
 @dataclass(slots=True)

@@ -14,14 +14,14 @@ from fot.core.policy import Fate
 from fot.core.shapes import Shape
 from fot.errors import ConfigError, MissingExtra
 from fot.grading.base import Grader, Judgement
-from fot.grading.keys import Merging, vote_keys
+from fot.grading.keys import Merging
 from fot.methods import parse
 from fot.pools.index import Index, index_of
 from fot.pools.read import Problem
 from fot.replay.evaluate import MethodResult, Row, Study
 from fot.replay.grid import grid
 from fot.replay.sheet import Sheet
-from fot.replay.study import Chosen, judge_of, winners_merged
+from fot.replay.study import Chosen, judge_of, sheets_of, winners_merged
 from fot.replay.sweep import Sweep, sweep
 from fot.report.exhibit import NotHere
 
@@ -90,9 +90,7 @@ class Material:
         self.commit = commit
         self.seed = seed
         self.shape = shape
-        pairs = zip(chosen.pools, chosen.selections, strict=True)
-        merging = None if keys == "exact" else vote_keys(keys)
-        self.sheets = [Sheet(pool, selection.parts, commit, merging) for pool, selection in pairs if selection.parts]
+        self.sheets = sheets_of(chosen, commit, keys)
         self.keys = keys
         self.judge = judge_of(chosen, self.sheets, grader)
         self.study = Study(self.sheets, self.judge, seed=seed, shape=shape)
@@ -250,7 +248,7 @@ class Material:
                 first += len(sheet.parts)
                 parts = [part for part, taken in zip(sheet.parts, own, strict=True) if taken]
                 if parts:
-                    sheets.append(Sheet(sheet.pool, parts, sheet.detector))
+                    sheets.append(Sheet(sheet.pool, parts, sheet.detector, pieces=sheet.pieces))
             self._studies[which.tobytes()] = Study(sheets, self.judge, seed=self.seed, shape=self.shape)
         return self._studies[which.tobytes()]
 
@@ -258,7 +256,7 @@ class Material:
     def swept(self) -> Sweep:
         """The paper's kernel in all 340 configurations."""
         if self._swept is None:
-            self._swept = sweep(self.sheets, self.judge, grid(), shape=self.shape)
+            self._swept = sweep(self.sheets, self.judge, grid(), shape=self.shape, pieces=lambda sheet: sheet.pieces)
         return self._swept
 
     def can(self, text: str) -> bool:
