@@ -141,6 +141,8 @@ def test_a_second_run_makes_what_is_missing(tmp_path: Path, monkeypatch: pytest.
     made = synthesise(WANTED, tmp_path / "pool", progress=done.append)
     assert (made.parts, made.made, done[-1]) == (3, 2, 31)
     assert Pool.open(tmp_path / "pool").manifest.problems == 47
+    again = synthesise(WANTED, tmp_path / "pool", Shard(0, 2))
+    assert (again.pool, again.made, again.rollouts) == (tmp_path / "pool", 0, 94)
 
 
 def test_shards_are_read() -> None:

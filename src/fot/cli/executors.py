@@ -7,6 +7,7 @@ joined, and that run makes what is missing; so no executor has to be reliable.
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import shutil
@@ -134,7 +135,9 @@ def ray(job: Job) -> Iterator[tuple[int, str | None]]:
         from ray import data
     except ImportError:
         raise MissingExtra("ray") from None
-    engine.init(ignore_reinit_error=True, log_to_driver=False)
+    logging.getLogger("ray.data").setLevel(logging.WARNING)
+    engine.init(ignore_reinit_error=True, log_to_driver=False, logging_level=logging.WARNING)
+    data.DataContext.get_current().enable_progress_bars = False
     ranks = data.range(job.world, override_num_blocks=job.world)
     for row in ranks.map(partial(_rayed, job), num_cpus=1, concurrency=job.at_once).iter_rows():
         yield int(row["rank"]), row["failure"] or None

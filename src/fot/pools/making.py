@@ -23,9 +23,9 @@ from fot.errors import PoolError
 from fot.pools import phrases, synth, write
 from fot.pools.cores import cores
 from fot.pools.derived import code_digest
-from fot.pools.schema import Manifest, RowsFile, joint_digest, rows_file, write_manifest
+from fot.pools.schema import Manifest, RowsFile, is_pool, joint_digest, read_manifest, rows_file, write_manifest
 from fot.pools.shard import WHOLE, Shard
-from fot.pools.staging import check_replaceable, publish
+from fot.pools.staging import check_replaceable, locked, publish
 from fot.pools.synth import SYNTHETIC, Maker, Wanted, split
 from fot.pools.write import RowsWriter
 
@@ -56,7 +56,11 @@ def synthesise(
     out = out.absolute()
     check_replaceable(out)
     spans = split(wanted.problems, PART_PROBLEMS)
-    stage = out.with_name(f".{out.name}.synth-{_digest(wanted)}")
+    recipe = _digest(wanted)
+    there = read_manifest(out) if is_pool(out) else None
+    if there is not None and there.recipe == recipe:
+        return Made(out, len(spans), 0, there.rollouts, there.chars)
+    stage = out.with_name(f".{out.name}.synth-{recipe}")
     try:
         stage.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -70,11 +74,9 @@ def synthesise(
             first, last = spans[tasks[task]]
             done += last - first
             progress(done)
-    parts = [_part(stage, number) for number in range(len(spans))]
-    if any(part is None for part in parts):
+    manifest = _finished(stage, out, wanted, recipe)
+    if manifest is None:
         return Made(None, len(spans), len(missing), 0, 0)
-    manifest = _manifest(out.name, wanted, [part for part in parts if part])
-    _finish(stage, out, manifest)
     return Made(out, len(spans), len(missing), manifest.rollouts, manifest.chars)
 
 
@@ -103,7 +105,7 @@ def _make(wanted: Wanted, number: int, stage: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _manifest(name: str, wanted: Wanted, paths: list[Path]) -> Manifest:
+def _manifest(name: str, wanted: Wanted, recipe: str, paths: list[Path]) -> Manifest:
     parts: list[RowsFile] = [rows_file(path) for path in paths]
     chars = sum(pc.sum(pq.read_table(path, columns=["n_chars"])["n_chars"]).as_py() for path in paths)
     return Manifest(
@@ -114,12 +116,25 @@ def _manifest(name: str, wanted: Wanted, paths: list[Path]) -> Manifest:
         problems=wanted.problems,
         chars=chars,
         synthetic=SYNTHETIC,
+        recipe=recipe,
     )
 
 
-def _finish(stage: Path, out: Path, manifest: Manifest) -> None:
-    for left in stage.glob(".making-*"):
-        shutil.rmtree(left, ignore_errors=True)  # of workers that were killed
-    write_manifest(stage, manifest)
-    publish(stage, out, [part.file for part in manifest.parts])
-    shutil.rmtree(stage, ignore_errors=True)
+def _finished(stage: Path, out: Path, wanted: Wanted, recipe: str) -> Manifest | None:
+    """Put the pool at `out` once all parts are there, unless another worker has; None while parts are missing."""
+    try:
+        with locked(stage / ".lock"):
+            parts = [_part(stage, number) for number in range(len(split(wanted.problems, PART_PROBLEMS)))]
+            paths = [part for part in parts if part]
+            if len(paths) == len(parts):
+                for left in stage.glob(".making-*"):
+                    shutil.rmtree(left, ignore_errors=True)  # of workers that were killed
+                manifest = _manifest(out.name, wanted, recipe, paths)
+                write_manifest(stage, manifest)
+                publish(stage, out, [part.file for part in manifest.parts])
+                shutil.rmtree(stage, ignore_errors=True)
+                return manifest
+    except FileNotFoundError:
+        pass  # the stage has gone: another worker was the last
+    there = read_manifest(out) if is_pool(out) else None
+    return there if there is not None and there.recipe == recipe else None

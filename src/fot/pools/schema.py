@@ -86,6 +86,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of the imported files that are not in the pool."""
     synthetic: str | None = None
     """Set where the texts were not written by a model: says by what."""
+    recipe: str | None = None
+    """Of a made-up pool: a digest of all that its rows depend on."""
 
     @property
     def rows_bytes(self) -> int:
