@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fot.engines.base import Chunk, Request, Sampling
+from fot.engines.batch import Batch, Row
 from fot.engines.transformers import Transformers
 from fot.errors import ConfigError
 from tests.contract.subjects import random_llama
@@ -121,3 +122,44 @@ async def test_the_context_is_the_end(engine: Transformers) -> None:
     assert (chunks[-1].finish_reason, chunks[-1].tokens) == ("length", 24)
     chunks = await read(engine, asked(0, prompt="a" * 1024))
     assert (chunks[-1].finish_reason, chunks[-1].tokens) == ("length", 0)
+
+
+@pytest.mark.parametrize(
+    ("sampling", "allowed"),
+    [
+        (Sampling(temperature=1.0), {0, 1, 2, 3}),
+        (Sampling(temperature=1.0, top_k=2), {1, 3}),
+        (Sampling(temperature=1.0, top_p=0.75), {1, 3}),
+        (Sampling(temperature=1.0, min_p=0.9), {3}),
+        (Sampling(temperature=0.0), {3}),
+    ],
+)
+def test_tokens_are_drawn_by_their_probability_among_those_allowed(sampling: Sampling, allowed: set[int]) -> None:
+    torch = pytest.importorskip("torch")
+    shares = torch.tensor([0.1, 0.3, 0.1, 0.5])
+    generators = [torch.Generator().manual_seed(seed) for seed in range(2000)]
+    rows = [Row([0], 1, sampling, generator) for generator in generators]
+    drawn = Batch(None)._sampled(shares.log().expand(len(rows), -1), rows)
+    assert set(drawn.tolist()) == allowed
+    left = torch.tensor([share if token in allowed else 0.0 for token, share in enumerate(shares.tolist())])
+    if sampling.temperature:
+        seen = torch.bincount(drawn, minlength=4) / len(rows)
+        assert torch.allclose(seen, left / left.sum(), atol=0.04)
+
+
+def test_a_row_draws_the_same_whoever_stands_beside_it() -> None:
+    torch = pytest.importorskip("torch")
+    logits = torch.randn(3, 50, generator=torch.Generator().manual_seed(7))
+
+    def rows() -> list[Row]:
+        samplings = (Sampling(temperature=1.0), Sampling(temperature=0.5, top_k=5), Sampling(temperature=1.0))
+        return [Row([0], 1, one, torch.Generator().manual_seed(at)) for at, one in enumerate(samplings)]
+
+    together = Batch(None)
+    together.rows = rows()
+    alone = []
+    for at, row in enumerate(rows()):
+        single = Batch(None)
+        single.rows = [row]
+        alone += single._draw(logits[at : at + 1])
+    assert together._draw(logits) == alone

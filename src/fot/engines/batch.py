@@ -158,8 +158,8 @@ class Batch:
                 input_ids=last, attention_mask=mask, position_ids=lengths, past_key_values=cache, use_cache=True
             )
             self._layers = _layers_of(cache)
-            for row, logits in zip(self.rows, out.logits[:, -1].float().cpu(), strict=True):
-                row.ids.append(self._draw(row, logits))
+            for row, token in zip(self.rows, self._draw(out.logits[:, -1].float()), strict=True):
+                row.ids.append(token)
 
     @property
     def _width(self) -> int:
@@ -169,22 +169,46 @@ class Batch:
         padded = [self._torch.nn.functional.pad(t, (0, 0, width - t.shape[2], 0)) for t in (many, one)]
         return self._torch.cat(padded, dim=0)
 
-    def _draw(self, row: Row, logits: Any) -> int:
-        torch, sampling = self._torch, row.sampling
-        if row.alternatives:
-            row.confidence = -float(torch.log_softmax(logits, -1).topk(row.alternatives).values.mean())
+    def _draw(self, logits: Any) -> list[int]:
+        """The next token of every row: whoever samples alike is drawn together, where the model is."""
+        torch = self._torch
+        tokens = torch.empty(len(self.rows), dtype=torch.long, device=logits.device)
+        for way in dict.fromkeys(_way(row) for row in self.rows):
+            at = [number for number, row in enumerate(self.rows) if _way(row) == way]
+            rows, own = [self.rows[number] for number in at], logits[at]
+            if alternatives := rows[0].alternatives:
+                told = -torch.log_softmax(own, -1).topk(alternatives).values.mean(-1)
+                for row, confidence in zip(rows, told.tolist(), strict=True):
+                    row.confidence = confidence
+            tokens[at] = self._sampled(own, rows)
+        drawn: list[int] = tokens.tolist()
+        return drawn
+
+    def _sampled(self, logits: Any, rows: Sequence[Row]) -> Any:
+        """One token a row. Each row brings a number of its own chance, so who stands beside it changes nothing."""
+        torch, sampling = self._torch, rows[0].sampling
         temperature = 1.0 if sampling.temperature is None else sampling.temperature
         if temperature <= 0.0:
-            return int(logits.argmax())
+            return logits.argmax(-1)
         probabilities, order = torch.softmax(logits / temperature, -1).sort(descending=True)
         if sampling.top_k:
-            probabilities[sampling.top_k :] = 0.0
+            probabilities[:, sampling.top_k :] = 0.0
         if sampling.top_p is not None and sampling.top_p < 1.0:
             before = probabilities.cumsum(-1) - probabilities
             probabilities[before >= sampling.top_p] = 0.0
         if sampling.min_p:
-            probabilities[probabilities < sampling.min_p * probabilities[0]] = 0.0
-        return int(order[torch.multinomial(probabilities, 1, generator=row.generator)])
+            probabilities[probabilities < sampling.min_p * probabilities[:, :1]] = 0.0
+        sums = probabilities.cumsum(-1)
+        chance = torch.cat([torch.rand(1, 1, generator=row.generator) for row in rows]).to(logits.device)
+        place = torch.searchsorted(sums, chance * sums[:, -1:], right=True)
+        last = (probabilities > 0).sum(-1, keepdim=True) - 1  # rounding must not lead behind the tokens that are left
+        return order.gather(-1, place.minimum(last)).squeeze(-1)
+
+
+def _way(row: Row) -> tuple[object, ...]:
+    """What two rows have in common that may be drawn together."""
+    sampling = row.sampling
+    return (row.alternatives, sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p)
 
 
 def _layers_of(cache: Any) -> list[tuple[Any, Any]]:
