@@ -190,9 +190,9 @@ class Batch:
         temperature = 1.0 if sampling.temperature is None else sampling.temperature
         if temperature <= 0.0:
             return logits.argmax(-1)
-        probabilities, order = torch.softmax(logits / temperature, -1).sort(descending=True)
-        if sampling.top_k:
-            probabilities[:, sampling.top_k :] = 0.0
+        likeliest = min(sampling.top_k or logits.shape[-1], logits.shape[-1])
+        best, order = logits.topk(likeliest)
+        probabilities = torch.softmax(best / temperature, -1)
         if sampling.top_p is not None and sampling.top_p < 1.0:
             before = probabilities.cumsum(-1) - probabilities
             probabilities[before >= sampling.top_p] = 0.0
