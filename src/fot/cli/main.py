@@ -36,7 +36,8 @@ GROUPS = {
 COMMANDS = (
     Command("demo", "fot.cli.demo:demo", "Watch a funnel narrow on the tiny model in the box, and what it saves."),
     Command("markers fit", "fot.cli.markers:fit", "Learn which strings of a pool go with being wrong."),
-    Command("pool import", "fot.cli.pool:import_", "Make a pool from JSONL (.gz, .zst) or Parquet rows."),
+    Command("pool export", "fot.cli.export:export", "Write a pool as rows, or as a log of another harness."),
+    Command("pool import", "fot.cli.pool:import_", "Make a pool from rows (JSONL, Parquet) or logs of a harness."),
     Command("pool index", "fot.cli.pool:index", "Make the index of pools, all at once or a share of it."),
     Command("pool info", "fot.cli.pool:info", "Tell what is in a pool."),
     Command("pool synth", "fot.cli.synth:synth", "Make up a pool of any size after the paper's statistics."),

@@ -20,30 +20,49 @@ def import_(
     out: Path,
     rejects: Path | None = None,
     synthetic: str | None = None,
+    format: str | None = None,
+    model: str | None = None,
+    benchmark: str | None = None,
     json: bool = False,
 ) -> int:
-    """Make a pool from files of rows.
+    """Make a pool from files of rows, or from the logs of other harnesses.
 
     Rows that cannot be imported are set aside with file, line and reason, and the exit code is then 4.
 
     Parameters
     ----------
     files
-        JSON lines (plain, gzip or zstd) or Parquet, with the fields of a rollout.
+        JSON lines (plain, gzip or zstd) or Parquet, with the fields of a rollout; or samples of lm-eval, logs of
+        Inspect (.eval, .json), details of lighteval. Rollouts of one problem in several logs are numbered on.
     out
         The pool to make; a pool that stands there is replaced when the new one is complete.
     rejects
         Where rejected rows go, as JSON lines; beside the pool when not given.
     synthetic
         Label the pool as not written by a model: says by what.
+    format
+        rows, lm-eval, inspect or lighteval. Default: each file's content tells.
+    model
+        The model that wrote the rollouts of a log, where the log does not say or says it otherwise.
+    benchmark
+        The benchmark of a log, where the log does not say or says it otherwise.
     json
         Print one JSON object in place of text.
     """
     from fot.pools.importing import import_rows
+    from fot.pools.logs import Names
 
     size = sum(file.stat().st_size for file in files if file.is_file())
     with progress("importing", size) as done:
-        report = import_rows(files, out, rejects=rejects, synthetic=synthetic, progress=done)
+        report = import_rows(
+            files,
+            out,
+            rejects=rejects,
+            synthetic=synthetic,
+            form=format,
+            names=Names(model, benchmark),
+            progress=done,
+        )
     if json:
         print_json(
             {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ import msgspec
 
 from fot.core.rollout import ProblemKey
 from fot.errors import PoolError
+from fot.pools.logs import LogFile, Names, source_of
 from fot.pools.rows import BadRow, Row
 from fot.pools.schema import Manifest, RowsFile, rows_file, write_manifest
 from fot.pools.sources import Rejected, RowFile
@@ -39,15 +41,20 @@ def import_rows(
     rejects: Path | None = None,
     synthetic: str | None = None,
     name: str | None = None,
+    form: str | None = None,
+    names: Names = Names(),  # noqa: B008 - it cannot be changed
     progress: Callable[[int], None] = lambda _: None,
 ) -> ImportReport:
     """Make a pool at `out` from row files; a pool that stands there is replaced once the new one is complete.
+
+    Logs of other harnesses are recognised by their content, or by `form`; `names` says what they may not.
 
     Rejected rows go to `rejects` (by default beside `out`, with the suffix `.rejects.jsonl`) as
     `{"file", "line", "reason", "row"}`. `progress` is told how many bytes of all files are done. Raises `PoolError`
     when a file cannot be read, when `out` cannot be written, or when no row can be imported.
     """
-    sources = [RowFile(path) for path in files]
+    numbers: Counter[ProblemKey] = Counter()
+    sources = [source_of(path, form, names, numbers) for path in files]
     out = out.absolute()
     check_replaceable(out)
     ledger = _Ledger()
@@ -80,7 +87,7 @@ def import_rows(
 
 
 def _admitted(
-    sources: Sequence[RowFile], ledger: _Ledger, bad: _Rejects, progress: Callable[[int], None]
+    sources: Sequence[RowFile | LogFile], ledger: _Ledger, bad: _Rejects, progress: Callable[[int], None]
 ) -> Iterator[Row]:
     """The rows of all files that go into the pool; the others go to `bad`."""
     done = 0
@@ -99,7 +106,7 @@ def _admitted(
         done += source.size
 
 
-def _nothing(sources: Sequence[RowFile], bad: _Rejects) -> PoolError:
+def _nothing(sources: Sequence[RowFile | LogFile], bad: _Rejects) -> PoolError:
     names = ", ".join(str(source.path) for source in sources)
     if bad.first is None:
         return PoolError(f"no rows in {names}", "a row file has one JSON object per line, or is Parquet")

@@ -56,11 +56,11 @@ class RowFile:
         """Every row with its line, or why there is none; `progress` is told how many bytes of the file are done."""
         if self._magic == b"PAR1":
             return self._records(progress)
-        return self._lines(progress)
+        return self._parsed(progress)
 
-    def _lines(self, progress: Callable[[int], None]) -> Iterator[tuple[int | None, Row] | Rejected]:
+    def _parsed(self, progress: Callable[[int], None]) -> Iterator[tuple[int | None, Row] | Rejected]:
         number = 0
-        for number, line in enumerate(self._split(progress), start=1):
+        for number, line in enumerate(self.lines(progress), start=1):
             if isinstance(line, str):
                 yield Rejected(number, line, "")
                 continue
@@ -74,7 +74,7 @@ class RowFile:
                 cut = "" if line.endswith(b"\n") else " (the last line has no end: half-written?)"
                 yield Rejected(number, f"{bad}{cut}", whole.decode("utf-8", "backslashreplace"))
 
-    def _split(self, progress: Callable[[int], None]) -> Iterator[bytes | str]:
+    def lines(self, progress: Callable[[int], None] = lambda _: None) -> Iterator[bytes | str]:
         """Lines with their line end; where one cannot be had, the reason."""
         held: list[bytes] = []
         size = 0
