@@ -1,10 +1,14 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from fot.cli.main import main
 from fot.core.rollout import Rollout
-from fot.engines.scripted import Pace
+from fot.engines.scripted import Pace, Scripted
+from fot.engines.vllm import Vllm
+from fot.errors import EngineRefused
+from fot.online.doctor import QUESTION, Examination
 from tests.cli.serving import serving
 
 
@@ -59,3 +63,43 @@ def test_the_table_says_what_to_change(capsys):
     out, err = capsys.readouterr()
     assert "resume" in out
     assert "note: resume: Rollouts that break off are lost" in err
+
+
+def test_a_context_that_is_shorter_than_what_is_asked_for(monkeypatch, capsys):
+    stream = Vllm.stream
+
+    async def strict(self, request):
+        if request.max_tokens > 1024:
+            raise EngineRefused("max_tokens cannot be greater than max_model_len", status=400)
+        async for chunk in stream(self, request):
+            yield chunk
+
+    monkeypatch.setattr(Vllm, "stream", strict)
+    code, found = examined(capsys)
+    assert code == 0
+    assert found["abort"]["verdict"] == found["closed connection"]["verdict"] == "good"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("is_buffered", "verdict"), [(False, "good"), (True, "poor")])
+async def test_a_stream_that_comes_late_and_all_at_once(monkeypatch, is_buffered, verdict):
+    """A clock of the test's own: a millisecond for each token that is read, or all of them before the first."""
+    now = 0.0
+
+    class Slow(Scripted):
+        async def stream(self, request):
+            nonlocal now
+            chunks, before = [chunk async for chunk in super().stream(request)], 0
+            if is_buffered:
+                now += chunks[-1].tokens / 1000
+            for chunk in chunks:
+                if not is_buffered:
+                    now += (chunk.tokens - before) / 1000
+                before = chunk.tokens
+                yield chunk
+
+    monkeypatch.setattr("fot.online.doctor.time.perf_counter", lambda: now)
+    engine = Slow([replace(row, problem=QUESTION) for row in recorded()], pace=Pace(chunk_tokens=4))
+    finding = await Examination(engine, await engine.capabilities(), 4).flow()
+    assert finding.verdict == verdict
+    assert finding.figures["whole_s"] == pytest.approx(0.128)

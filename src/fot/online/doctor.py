@@ -10,17 +10,20 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fot.engines.base import Capabilities, Chunk, Engine, Request, Sampling
-from fot.errors import EngineError
+from fot.errors import EngineError, EngineRefused
 from fot.online.lane import closing
 
 __all__ = ["Examination", "Finding", "examine"]
 
 Verdict = Literal["good", "poor", "bad", "unknown"]
+_Stop = Callable[[str], Awaitable[None]]
 
 QUESTION = "Tell me, step by step and at length, how many legs twelve spiders and nine ants have together."
 _TOKENS = 48
-_LONG = 2000  # a rollout that is to be stopped must not end by itself
+_STREAMED = 128
+_LONG, _LESS = 2000, 700  # a rollout that is to be stopped must not end by itself; less where the context is short
 _SLOW_S = 1.0
+_LATE = 0.8  # when half of a stream has come, of the time that it takes; 0.5 is an even stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +47,12 @@ class _Heard:
     finish_reason: str | None = None
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
+    began: float = 0.0
+    arrivals: list[tuple[float, int]] = field(default_factory=list)
+    """Seconds, and tokens by then."""
 
     def take(self, chunk: Chunk) -> None:
+        self.arrivals.append((time.perf_counter() - self.began, chunk.tokens))
         self.text += chunk.text
         self.tokens = chunk.tokens
         self.chunks += 1
@@ -79,7 +86,7 @@ class Examination:
         )
 
     async def hear(self, request: Request) -> _Heard:
-        heard = _Heard()
+        heard = _Heard(began=time.perf_counter())
         stream = self.engine.stream(request)
         try:
             async for chunk in stream:
@@ -119,6 +126,29 @@ class Examination:
         found = f"{heard.chunks} chunks for {heard.tokens} tokens, without token ids"
         return Finding("token ends", "poor", found, "Ask the server for shorter chunks (--stream-interval 1).")
 
+    async def flow(self) -> Finding:
+        """Do tokens come while they are made, or late and together?"""
+        first = (await self.hear(self.request(tokens=1))).arrivals
+        heard = await self.hear(self.request(tokens=_STREAMED))
+        whole_s = heard.arrivals[-1][0]
+        half_s = next(at for at, tokens in heard.arrivals if 2 * tokens >= heard.tokens)
+        begin_s = first[0][0]
+        figures: dict[str, float | int | str | None] = {
+            "first_s": round(begin_s, 4),
+            "half_s": round(half_s, 4),
+            "whole_s": round(whole_s, 4),
+        }
+        if heard.tokens <= 1 or whole_s <= begin_s:
+            return Finding("stream", "unknown", "it was over too soon", "Try again.", figures)
+        if half_s - begin_s <= _LATE * (whole_s - begin_s):
+            return Finding("stream", "good", "tokens come while they are made", "", figures)
+        found = f"half of {heard.tokens} tokens came after {half_s:.2f} s, all after {whole_s:.2f} s"
+        advice = (
+            "What comes late is stopped late. Turn off the buffering of proxies; leave the server a core to talk with "
+            "(vLLM on few cores: --distributed-executor-backend uni); otherwise use --way pause."
+        )
+        return Finding("stream", "poor", found, advice, figures)
+
     async def seeds(self) -> Finding:
         """Does a seed repeat a rollout, and do others differ?"""
         first, again, other = [await self.hear(self.request(seed)) for seed in (42, 42, 43)]
@@ -140,12 +170,18 @@ class Examination:
 
         return await self._stopped("closed connection", nothing)
 
-    async def _stopped(self, name: str, stop: Callable[[str], Awaitable[None]]) -> Finding:
+    async def _stopped(self, name: str, stop: _Stop) -> Finding:
         before = await self.running()
         if before is None:
             advice = "Start the server with its metrics on (SGLang --enable-metrics, llama.cpp --metrics --slots)."
             return Finding(name, "unknown", "the server keeps no books that could be read", advice)
-        request = self.request(tokens=_LONG)
+        try:
+            return await self._stop_one(name, stop, before, _LONG)
+        except EngineRefused:  # more than its context holds
+            return await self._stop_one(name, stop, before, _LESS)
+
+    async def _stop_one(self, name: str, stop: _Stop, before: int, tokens: int) -> Finding:
+        request = self.request(tokens=tokens)
         stream = self.engine.stream(request)
         heard = _Heard()
         try:
@@ -246,18 +282,26 @@ async def examine(engine: Engine, k: int, told: Callable[[Finding], None]) -> li
     """Try everything, one after the other, on a server that should be idle; raises when nobody answers."""
     can = await engine.capabilities()
     examination = Examination(engine, can, k)
-    findings = []
-    tests = (
-        *(examination.counts, examination.ends, examination.seeds, examination.abort, examination.close),
-        *(examination.resume, examination.cache, examination.reasoning, examination.slots),
-    )
-    for number, test in enumerate(tests):
+    findings: list[Finding] = []
+    tests = {
+        "token counts": examination.counts,
+        "token ends": examination.ends,
+        "stream": examination.flow,
+        "seeds": examination.seeds,
+        "abort": examination.abort,
+        "closed connection": examination.close,
+        "resume": examination.resume,
+        "prefix cache": examination.cache,
+        "reasoning": examination.reasoning,
+        "slots": examination.slots,
+    }
+    for name, test in tests.items():
         try:
             finding = await test()
         except EngineError as error:
-            if number == 0:
+            if not findings:
                 raise
-            finding = Finding(test.__name__, "bad", str(error), error.hint)
+            finding = Finding(name, "bad", str(error), error.hint)
         findings.append(finding)
         told(finding)
     return findings
