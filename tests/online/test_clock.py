@@ -244,3 +244,38 @@ def test_a_held_back_observation_waits_for_the_slowest(chunk_tokens):
     while 0 in race.running and race.clock.entrants[0].text.tokens <= 10:
         race.step(0)
     assert race.decided[1] == (Fate.PRUNED, 10)
+
+
+@settings(max_examples=200)
+@given(pools.problems, st.integers(0, 999), st.integers(0, 60), st.booleans())
+def test_an_interruption_counts_who_has_ended_and_charges_what_has_come(rows, seed, steps, holds):
+    rollouts = pools.as_rollouts(rows)
+    policy = Majority(len(rows))
+    race = Race(policy, rollouts, seed, holds=holds)
+    race.clock.begin()
+    for _ in range(steps):
+        if race.running:
+            race.step(race.rng.choice(sorted(race.running)))
+    ended = {at for at, entrant in enumerate(race.clock.entrants) if entrant.text.is_whole}
+    race.clock.interrupt()
+    assert race.clock.is_over
+    settled = race.clock.settle()
+    assert [charge.tokens for charge, _ in settled] == [entrant.text.tokens for entrant in race.clock.entrants]
+    assert {at for at, (_, fate) in enumerate(settled) if fate is Fate.FINISHED} == ended
+    texts = {at: race.clock.entrants[at].text for at in ended}
+    answered = {at for at, text in texts.items() if text.prefix(at, text.tokens).answer is not None}
+    assert {ballot.rollout for ballot in policy.ballots() if ballot.answer is not None} == answered
+
+
+@given(pools.problems, st.integers(0, 999), st.integers(0, 60), st.booleans())
+def test_an_interruption_begins_nothing(rows, seed, steps, holds):
+    race = Race(Rounds(len(rows)), pools.as_rollouts(rows), seed, holds=holds)
+    race.clock.begin()
+    for _ in range(steps):
+        if race.running and not race.clock.is_over:
+            race.step(race.rng.choice(sorted(race.running)))
+    launched, held = len(race.clock.entrants), set(race.waiting)
+    race.clock.interrupt()
+    assert len(race.clock.entrants) == launched
+    assert race.waiting == held
+    assert race.clock.is_over

@@ -79,12 +79,13 @@ class Driver(Protocol):
 class Entrant(Generic[Text]):
     """One launched rollout as the clock sees it."""
 
-    __slots__ = ("alerts", "fate", "floor", "has_failed", "is_foreseen", "start", "text", "tokens", "watches")
+    __slots__ = ("alerts", "fate", "floor", "has_failed", "is_cut", "is_foreseen", "start", "text", "tokens", "watches")
 
     def __init__(self, start: int, text: Text) -> None:
         self.start = start
         self.text = text
         self.has_failed = False
+        self.is_cut = False  # nothing further of it counts
         self.is_foreseen = False
         self.floor = 0  # it is known to go on to so many tokens
         self.watches: set[int] = set()
@@ -94,13 +95,13 @@ class Entrant(Generic[Text]):
 
     @property
     def has_stopped(self) -> bool:
-        """Has it come to its end by itself, or been lost?"""
-        return self.text.is_whole or self.has_failed
+        """Has it come to its end by itself, been lost, or been cut?"""
+        return self.text.is_whole or self.has_failed or self.is_cut
 
     @property
     def is_open(self) -> bool:
         """Can anything new still come from it?"""
-        return self.fate is None and not (self.text.is_whole or self.has_failed or self.is_foreseen)
+        return self.fate is None and not (self.has_stopped or self.is_foreseen)
 
     @property
     def bound(self) -> int:
@@ -129,6 +130,7 @@ class Clock(Generic[Text]):
         self.entrants: list[Entrant[Text]] = []
         self.time = 0
         self.is_concluded = False
+        self._is_interrupted = False
         self._policy = policy
         self._limit = limit
         self._driver = driver
@@ -199,8 +201,14 @@ class Clock(Generic[Text]):
         self._probes[number] = answer
         self._advance()
 
-    def conclude(self) -> None:
-        """End here, with the vote as it stands."""
+    def interrupt(self) -> None:
+        """End here: what has come is dealt with, nothing further is waited for or begun, and all that is charged."""
+        for entrant in self.entrants:
+            entrant.is_cut = entrant.is_open
+            if entrant.fate is None:
+                entrant.tokens = entrant.text.tokens
+        self._is_interrupted = True
+        self._advance()
         self.is_concluded = True
 
     def awaited(self, rollout: int) -> int | None:
@@ -229,7 +237,8 @@ class Clock(Generic[Text]):
         """Every rollout's bill and fate, those included that were never launched."""
         for entrant in self.entrants:
             if entrant.fate is None:
-                entrant.tokens = min(self.time - entrant.start, entrant.text.tokens)
+                if not self._is_interrupted:
+                    entrant.tokens = min(self.time - entrant.start, entrant.text.tokens)
                 entrant.fate = Fate.FAILED if entrant.has_failed else Fate.CANCELLED
         launched = [(Charge(e.tokens, e.start), e.fate or Fate.CANCELLED) for e in self.entrants]
         return launched + [(Charge(0), Fate.UNUSED)] * (self._limit - len(launched))
@@ -315,6 +324,8 @@ class Clock(Generic[Text]):
                     self.is_concluded = True
 
     def _launch(self, count: int) -> None:
+        if self._is_interrupted:
+            return
         first = len(self.entrants)
         rollouts = range(first, min(first + count, self._limit))
         self.entrants += [Entrant(self.time, self._make_text()) for _ in rollouts]
@@ -331,6 +342,8 @@ class Clock(Generic[Text]):
         entrant = self.entrants[rollout]
         self._push(Event.PROBED, self.time, rollout, len(self._probes))
         self._probes.append(None)
+        if self._is_interrupted:
+            return
         prefix = entrant.text.prefix(rollout, self.time - entrant.start)
         self._driver.probe(len(self._probes) - 1, tokens, prefix)
 

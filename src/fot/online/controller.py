@@ -138,7 +138,7 @@ class Controller:
     def interrupt(self) -> None:
         """End here: the vote is what it is so far."""
         self._is_interrupted = True
-        self._clock.conclude()
+        self._clock.interrupt()
         self._see_whether_it_is_over()
 
     # --- what the clock wants (clock.Driver)
