@@ -73,6 +73,17 @@ def test_several_servers_make_one_file_and_a_larger_k_adds_to_it(problems, tmp_p
     assert_complete(out, rollouts)
 
 
+def test_a_server_that_is_gone_loses_nothing_while_another_one_works(problems, tmp_path, capsys):
+    out, rollouts = tmp_path / "rows.jsonl", recorded()
+    gone = {(rollout.problem_id, rollout.rollout_id): [Fault("refused", 0)] * 9 for rollout in rollouts}
+    with serving(rollouts, faults=gone) as (one, first), serving(rollouts) as (two, _):
+        command = ["sample", problems, "--out", str(out), "--base-url", one, "--base-url", two, "--parallel", "3"]
+        assert main([*command, "--k", "4", "--retries", "0", "--json"]) == 0
+        assert not first.generated
+    assert json.loads(capsys.readouterr().out)["lost"] == []
+    assert_complete(out, rollouts)
+
+
 def test_a_pool_is_made_when_all_is_there(problems, tmp_path, capsys):
     with serving(recorded()) as (url, _):
         assert main(["sample", problems, "--out", str(tmp_path / "pool"), "--base-url", url, "--k", "4"]) == 0

@@ -18,7 +18,7 @@ import msgspec
 from fot.core.commit import track
 from fot.core.markers import PAPER_KERNEL
 from fot.engines.base import Engine, Sampling
-from fot.errors import ConfigError, EngineUnavailable
+from fot.errors import ConfigError
 from fot.online.journal import Journal, row_of
 from fot.online.lane import Lane, Limits, Prompt, Terms
 from fot.online.text import LiveText
@@ -79,6 +79,14 @@ def settings_of(model: str, seed: int, sampling: Sampling, origin: Mapping[str, 
     return {"model": model, "seed": seed, "sampling": asdict(sampling), "problems": dict(origin)}
 
 
+@dataclass(slots=True)
+class _Job:
+    """A rollout that is wanted, and the engines that could not make it."""
+
+    task: Task
+    failed_at: list[Engine] = field(default_factory=list)
+
+
 class Sampler:
     """Makes rollouts until none is wanted any more; `tally` can be read at any time."""
 
@@ -91,8 +99,9 @@ class Sampler:
         self._sampling = sampling
         self._seed = seed
         self._limits = limits
-        self._waiting: deque[tuple[Task, int]] = deque()
+        self._waiting: deque[_Job] = deque()
         self._working: set[Lane] = set()
+        self._news = asyncio.Event()  # a rollout has been settled
         self._name = f"fot-{secrets.token_hex(4)}-"
         self._number = 0
         self.is_stopped = False
@@ -105,7 +114,7 @@ class Sampler:
             if task.key in present:
                 self.tally.present += 1
             else:
-                self._waiting.append((task, 1))
+                self._waiting.append(_Job(task))
         told(self.tally)
         workers = [asyncio.ensure_future(self._work(engine, told)) for engine in self._engines for _ in range(parallel)]
         try:
@@ -126,10 +135,23 @@ class Sampler:
     async def _stop_all(self) -> None:
         await asyncio.gather(*(lane.stop() for lane in list(self._working)))
 
+    async def _next(self, engine: Engine) -> _Job | None:
+        """Something to do for this engine; None when nothing can come any more."""
+        while not self.is_stopped:
+            for at, job in enumerate(self._waiting):
+                if engine not in job.failed_at:
+                    del self._waiting[at]
+                    return job
+            if not self._working:
+                return None
+            self._news.clear()  # what others are at may come back
+            await self._news.wait()
+        return None
+
     async def _work(self, engine: Engine, told: Callable[[Tally], None]) -> None:
         can = await engine.capabilities()
-        while self._waiting:
-            task, tries = self._waiting.popleft()
+        while (job := await self._next(engine)) is not None:
+            task = job.task
             prompt = Prompt(messages=({"role": "user", "content": task.prompt},), sampling=self._sampling)
             terms = Terms(engine, can, prompt, "stream", self._limits)
             text = LiveText(PAPER_KERNEL, track("boxed"), is_counted=can.exact_counts)
@@ -141,19 +163,21 @@ class Sampler:
                 await lane.run()
             finally:
                 self._working.discard(lane)
-            self._settle(task, tries, lane)
+                self._news.set()
+            self._settle(job, engine, lane)
             told(self.tally)
 
-    def _settle(self, task: Task, tries: int, lane: Lane) -> None:
+    def _settle(self, job: _Job, engine: Engine, lane: Lane) -> None:
         if lane.text.is_whole:
-            self._journal.add(row_of(lane, task.about))
+            self._journal.add(row_of(lane, job.task.about))
             self.tally.added += 1
             self.tally.tokens += lane.text.tokens
         elif lane.failure is not None and not self.is_stopped:
-            if isinstance(lane.failure, EngineUnavailable) and tries < len(self._engines):
-                self._waiting.append((task, tries + 1))  # another server may have more luck
+            job.failed_at.append(engine)
+            if lane.failure.retryable and len(job.failed_at) < len(self._engines):
+                self._waiting.appendleft(job)  # another server may have more luck
             else:
-                self.tally.lost.append((*task.key, str(lane.failure)))
+                self.tally.lost.append((*job.task.key, str(lane.failure)))
 
     # --- lane.Track: nobody decides anything here
 
