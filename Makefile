@@ -6,7 +6,7 @@ RUN_EXTRAS = embedded
 DEV_EXTRAS = pools,stats,figures,math,serve,embedded,dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo check test cov lint browser soak vllm bench docs clean
+.PHONY: help install demo check test cov lint browser clients soak vllm bench docs clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -43,6 +43,20 @@ browser: install ## watch the live view in a real browser (needs node, npm and c
 	@test -d .browser/node_modules/axe-core || npm install --silent --no-audit --no-fund --prefix .browser playwright-core axe-core
 	FOT_BROWSER_MODULES=$(CURDIR)/.browser/node_modules $(BIN)/pytest tests/serve/test_browser.py
 
+# Each client has an environment of its own: they do not agree on what else is installed.
+PACKAGES_langchain = langchain-openai
+PACKAGES_litellm = litellm
+PACKAGES_inspect = inspect-ai 'openai>=3.4'
+PACKAGES_lmeval = 'lm-eval[api]'
+.clients/%/installed:
+	@$(PYTHON) -m venv .clients/$*
+	@echo "installing $(PACKAGES_$*) into .clients/$*"
+	@.clients/$*/bin/pip install --quiet --disable-pip-version-check $(PACKAGES_$*)
+	@touch $@
+
+clients: install $(patsubst %,.clients/%/installed,langchain litellm inspect lmeval) ## point LangChain, LiteLLM, Inspect and lm-eval at the server
+	FOT_CLIENTS=$(CURDIR)/.clients $(BIN)/pytest -v tests/serve/test_clients.py
+
 soak: install ## a thousand fault schedules
 	FOT_FAULT_SCHEDULES=1000 $(BIN)/pytest -q tests/online/test_faults.py
 
@@ -62,4 +76,4 @@ docs: install $(VENV)/installed-docs ## build the documentation into site/
 	$(BIN)/zensical build --strict
 
 clean: ## remove what was built, and the environment
-	rm -rf $(VENV) .browser build dist site .coverage* .hypothesis .*_cache
+	rm -rf $(VENV) .browser .clients build dist site .coverage* .hypothesis .*_cache

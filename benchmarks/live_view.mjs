@@ -27,5 +27,6 @@ const seen = await page.evaluate((forSeconds) => new Promise((done) => {
   };
   requestAnimationFrame(next);
 }), Number(seconds));
+if (process.env.FOT_BROWSER_FOLDER) await page.screenshot({ path: `${process.env.FOT_BROWSER_FOLDER}/many.png` });
 console.log(JSON.stringify(seen));
 await browser.close();

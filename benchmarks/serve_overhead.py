@@ -4,8 +4,8 @@ python -m benchmarks.serve_overhead [--k 32] [--problems 1,8,32] [--tokens 400] 
 
 Upstream, proxy and client are processes of their own on loopback. Upstream is the scripted engine, at full speed or at
 --token-ms a token, so that nothing but the cost of serving shows. The direct client is a light one: httpx2 and msgspec,
-which reads every chunk and keeps its text. Both get the same tokens: the policy is `sc`, which stops nothing. With
---requests the memory of the proxy is told over so many requests instead.
+which reads every chunk and keeps its text. Both get the same tokens: the funnel looks at its checkpoints, and keeps all.
+With --requests the memory of the proxy is told over so many requests instead, every other batch of them streamed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from fot.engines.scripted import Pace, Scripted
 from fot.engines.scripted_server import ScriptedServer
 
 PROBLEM = "How many legs do three spiders have?"
-CHUNK_TOKENS = 4
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -70,10 +69,10 @@ def recorded(k: int, tokens: int) -> list[Rollout]:
     ]  # fmt: skip
 
 
-async def upstream(k: int, tokens: int, token_s: float) -> None:
+async def upstream(args: argparse.Namespace) -> None:
     """Serve until killed; the URL is the first line."""
-    pace = Pace(chunk_tokens=CHUNK_TOKENS, turns=0, token_s=token_s)
-    async with ScriptedServer(Scripted(recorded(k, tokens), pace=pace), "vllm") as server:
+    pace = Pace(chunk_tokens=args.chunk_tokens, turns=0, token_s=args.token_ms / 1000)
+    async with ScriptedServer(Scripted(recorded(args.k, args.tokens), pace=pace), "vllm") as server:
         print(server.url, flush=True)
         await asyncio.Event().wait()
 
@@ -110,15 +109,18 @@ async def direct(url: str, problems: int, k: int) -> int:
         return sum(await asyncio.gather(*(one_stream(http, url, 42 + n % k) for n in range(problems * k))))
 
 
-async def proxied(url: str, problems: int, k: int) -> int:
+async def proxied(url: str, problems: int, args: argparse.Namespace, *, stream: bool = False) -> int:
     """All problems at once, one request each."""
-    body = {"model": "scripted", "messages": [{"role": "user", "content": PROBLEM}], "fot": {"k": k, "policy": "sc"}}
+    fot = {"k": args.k, "policy": args.policy}
+    body = {"model": "scripted", "messages": [{"role": "user", "content": PROBLEM}], "fot": fot, "stream": stream}
+    body |= {"stream_options": {"include_usage": True}} if stream else {}
 
     async def ask(http: httpx2.AsyncClient) -> int:
-        answer = (await http.post(f"{url}/v1/chat/completions", json=body)).json()
-        if "error" in answer:
-            raise RuntimeError(answer["error"]["message"])
-        return int(answer["usage"]["completion_tokens"])
+        said = (await http.post(f"{url}/v1/chat/completions", json=body)).text
+        told = json.loads(said.split("data: ")[-2] if stream else said)
+        if "error" in told:
+            raise RuntimeError(told["error"]["message"])
+        return int(told["usage"]["completion_tokens"])
 
     async with client() as http:
         return sum(await asyncio.gather(*(ask(http) for _ in range(problems))))
@@ -138,7 +140,8 @@ def resident_mib(pid: int) -> float:
 
 def start_upstream(args: argparse.Namespace) -> tuple[subprocess.Popen[str], str]:
     """An upstream in a process of its own, and its URL."""
-    asked = ["--k", str(args.k), "--tokens", str(args.tokens), "--token-ms", str(args.token_ms)]
+    names = ("k", "tokens", "token_ms", "chunk_tokens")
+    asked = [word for name in names for word in ("--" + name.replace("_", "-"), str(getattr(args, name)))]
     command = [sys.executable, "-m", "benchmarks.serve_overhead", "--upstream", *asked]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -180,13 +183,13 @@ def compare(args: argparse.Namespace) -> None:
     up, url = start_upstream(args)
     proxy, root = start_proxy(url, args)
     try:
-        timed(proxied(root, 1, args.k), [])
+        timed(proxied(root, 1, args), [])
         timed(direct(url, 1, args.k), [])
         for problems in map(int, args.problems.split(",")):
             ours, theirs = [], []
             for _ in range(args.repeats):
                 theirs.append(timed(direct(url, problems, args.k), [up.pid]))
-                ours.append(timed(proxied(root, problems, args.k), [up.pid, proxy.pid]))
+                ours.append(timed(proxied(root, problems, args), [up.pid, proxy.pid]))
             best, base = min(ours, key=lambda run: run[1]), min(theirs, key=lambda run: run[1])
             assert best[0] == base[0] == problems * args.k * args.tokens, (best[0], base[0])
             print(json.dumps(row(problems, best, base)), flush=True)
@@ -223,7 +226,7 @@ def memory(args: argparse.Namespace) -> None:
         for done in range(0, args.requests + 1, at_once):
             if done % (args.requests // 10 // at_once * at_once or at_once) == 0:
                 print(json.dumps({"requests": done, "resident_mib": round(resident_mib(proxy.pid), 1)}), flush=True)
-            asyncio.run(proxied(root, at_once, args.k))
+            asyncio.run(proxied(root, at_once, args, stream=done % (2 * at_once) == 0))
     finally:
         for process in (proxy, up):
             process.terminate()
@@ -235,6 +238,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--k", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=400)
+    parser.add_argument("--chunk-tokens", type=int, default=1)
+    parser.add_argument("--policy", default="fot:checkpoints=100/200/300,keep=1.0")
     parser.add_argument("--token-ms", type=float, default=0.0)
     parser.add_argument("--problems", default="1,8,32")
     parser.add_argument("--repeats", type=int, default=3)
@@ -242,7 +247,7 @@ def main() -> None:
     parser.add_argument("--upstream", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.upstream:
-        asyncio.run(upstream(args.k, args.tokens, args.token_ms / 1000))
+        asyncio.run(upstream(args))
     elif args.requests:
         memory(args)
     else:

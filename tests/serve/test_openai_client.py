@@ -195,6 +195,27 @@ def test_what_is_refused(house, client, more, said):
     assert caught.value.body["type"] == "invalid_request_error"
 
 
+def test_where_nobody_commits_the_first_finished_text_is_the_answer():
+    with House([rollout(number, answer=None) for number in range(3)], k=3) as house, caller(house) as client:
+        raw = client.chat.completions.with_raw_response.create(**house.asked())
+        answer = raw.parse()
+    assert (raw.headers["x-fot-mode"], raw.headers["x-fot-reason"]) == ("vote", "no-answer")
+    assert (answer.fot["answer"], answer.fot["votes"]) == (None, {})
+    assert answer.choices[0].message.content == "I do not know."
+
+
+def test_free_form_chat_is_passed_through():
+    said = "Write a poem about spiders."
+    with House([rollout(number, problem=said) for number in range(3)], k=3) as house, caller(house) as client:
+        messages = [{"role": "user", "content": said}]
+        raw = client.chat.completions.with_raw_response.create(**house.asked(messages=messages, stream=True))
+        assert (raw.headers["x-fot-mode"], raw.headers["x-fot-reason"]) == ("pass", "free-form")
+        assert list(raw.parse())
+        assert not house.desk.board.runs
+        voted = client.chat.completions.create(**house.asked(messages=messages, extra_body={"fot": {}}))
+        assert voted.fot["k"] == 3
+
+
 def test_completions_are_not_there(client):
     with pytest.raises(openai.NotFoundError, match="/v1/chat/completions"):
         client.completions.create(model="scripted", prompt=PROBLEM)
@@ -277,7 +298,7 @@ def test_errors_of_the_upstream_keep_their_status():
         for stream in (False, True):
             with pytest.raises(openai.NotFoundError, match="no recorded problem") as caught:
                 client.chat.completions.create(
-                    **house.asked(messages=[{"role": "user", "content": "?"}], stream=stream)
+                    **house.asked(messages=[{"role": "user", "content": "How many?"}], stream=stream)
                 )
             assert house.upstream.url not in str(caught.value)
 

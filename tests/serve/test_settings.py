@@ -25,6 +25,10 @@ def test_any_other_host_needs_a_key(host):
     ("wrong", "said"),
     [
         ({"upstream": ()}, "no upstream"),
+        ({"upstream": ("localhost:8000",)}, "no URL"),
+        ({"upstream": ("embedded",)}, "no URL"),
+        ({"upstream": ("http://",)}, "no URL"),
+        ({"upstream": ("vlllm+http://127.0.0.1:1",)}, "no URL"),
         ({"api_key": ("short",)}, "API key"),
         ({"api_key": ("new\nline-in-it",)}, "API key"),
         ({"k": 65}, "max_k"),
@@ -39,6 +43,10 @@ def test_any_other_host_needs_a_key(host):
 def test_what_cannot_be(wrong, said):
     with pytest.raises(ConfigError, match=said):
         Settings(**{"upstream": UP} | wrong)
+
+
+def test_an_upstream_may_name_its_kind():
+    assert Settings(upstream=("vllm+https://127.0.0.1:1/v1",)).upstream
 
 
 def test_a_file_and_what_is_given_over_it(tmp_path):

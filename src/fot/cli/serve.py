@@ -28,7 +28,7 @@ def serve(  # noqa: PLR0913 - each parameter is a flag
     k: Annotated[int | None, Parameter(name=["-k", "--k"])] = None,
     policy: str | None = None,
     commit: str | None = None,
-    when: Literal["always", "asked"] | None = None,
+    when: Literal["auto", "always", "asked"] | None = None,
     instruct: bool | None = None,
     progress: Literal["comment", "reasoning", "none"] | None = None,
     max_k: int | None = None,
@@ -65,7 +65,7 @@ def serve(  # noqa: PLR0913 - each parameter is a flag
     commit
         How an answer is found: boxed, choice, code or paper.
     when
-        Vote always, or only where a request asks for it.
+        Vote where a chat looks as if it had an answer (auto), always, or only where it is asked for.
     instruct
         Add the wanted form of answer to the last message.
     progress

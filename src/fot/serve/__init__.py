@@ -2,6 +2,7 @@
 
 fot.serve.settings    Settings: what is fixed when the server starts
 fot.serve.protocol    requests read, with every reason why one is refused or passed through
+fot.serve.signs      does a chat want an answer that a vote can be taken on?
 fot.serve.replies     answers, chunks and errors in OpenAI's shape
 fot.serve.upstreams   the engines behind it, and whether they answer
 fot.serve.admission   who runs when: a bounded queue, fair between clients

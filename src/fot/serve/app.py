@@ -106,7 +106,8 @@ class Routes:
                 await job.leave()
                 return Response(status_code=499)
         result = job.work.result()
-        return JSONResponse(job.writer.whole(result, asked.commit), headers=job.headers)
+        headers = job.headers if result.votes else {**job.headers, "x-fot-reason": "no-answer"}
+        return JSONResponse(job.writer.whole(result, asked.commit), headers=headers)
 
     def _failed(self, error: Exception) -> Response:
         if isinstance(error, Refused):

@@ -26,6 +26,7 @@ HISTORY = 48
 """Points of a lane's density that are kept."""
 _BACKLOG = 16
 _QUESTION = 2000
+_ENDS = {"banked": "stopped", "pruned": "stopped", "cancelled": "stopped", "finished": "finished"}
 
 
 class LaneView:
@@ -165,15 +166,17 @@ class RunView:
         return self._about | self._now() | {"lanes": lanes, "result": self.result}
 
     def _now(self) -> dict[str, object]:
-        stopped = [lane.tokens for lane in self.lanes if lane.state in ("banked", "pruned", "cancelled")]
-        ended = [lane.tokens for lane in self.lanes if lane.state == "finished"]
+        ended: dict[str, list[int]] = {}
+        for lane in self.lanes:
+            ended.setdefault(_ENDS.get(lane.state, ""), []).append(lane.tokens)
+        stopped, others = ended.get("stopped", []), ended.get("", [])
         return {
             "id": self.id,
             "state": self.state,
             "why": self.why,
             "answer": self.answer,
             "votes": dict(self.votes),
-            "saved": estimate(stopped, ended) if stopped else None,
+            "saved": estimate(stopped, ended.get("finished", []), others) if stopped else None,
             "began": self._began,
             "seconds": round((self._ended or time.time()) - self._began, 1),
         }

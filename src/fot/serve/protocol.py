@@ -16,6 +16,7 @@ from fot.methods import Spec, parse
 from fot.online.api import INSTRUCTIONS
 from fot.online.lane import Way
 from fot.serve.settings import Progress, Settings
+from fot.serve.signs import asks_for_form, looks_answerable
 
 __all__ = ["Asked", "BadRequest", "Pass", "read"]
 
@@ -33,8 +34,6 @@ _OURS = frozenset(
         *("continue_final_message", "add_generation_prompt", "separate_reasoning", "stream_reasoning"),
     }
 )
-_FORMS = ("\\boxed", "boxed{", "Answer:")
-"""What a prompt that wants an answer in a form says."""
 
 
 class BadRequest(FotError):
@@ -196,9 +195,19 @@ def _why_pass(body: _Body, told: Mapping[str, object], options: Options, setting
         "k-1": (options.k or settings.k) == 1,
         # k rollouts without chance are one and the same: a vote among them says nothing and costs k times as much.
         "greedy": body.temperature == 0 and body.fot is None,
-        "not-asked": settings.when == "asked" and body.fot is None and not _wants_form(body),
     }
-    return next((reason for reason, holds in signs.items() if holds), None)
+    return next((reason for reason, holds in signs.items() if holds), None) or _why_unasked(body, settings)
+
+
+def _why_unasked(body: _Body, settings: Settings) -> str | None:
+    """Why a chat that could be voted on need not be."""
+    if body.fot is not None or settings.when == "always":
+        return None
+    if asks_for_form("\n".join(_text(message.get("content")) for message in body.messages)):
+        return None
+    if settings.when == "asked":
+        return "not-asked"
+    return None if looks_answerable(_text(body.messages[-1].get("content")), settings.commit) else "free-form"
 
 
 def _has_role(body: _Body, roles: tuple[str, ...]) -> bool:
@@ -213,11 +222,6 @@ def _is_text(content: object) -> bool:
     if not isinstance(content, list):
         return True
     return all(isinstance(part, dict) and part.get("type") == "text" for part in content)
-
-
-def _wants_form(body: _Body) -> bool:
-    asked = "\n".join(_text(message.get("content")) for message in body.messages)
-    return any(form in asked for form in _FORMS)
 
 
 def _text(content: object) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -101,19 +101,18 @@ def _refusal(error: EngineRefused, message: str) -> Failure:
 # --- what a run comes to
 
 
-def estimate(stops: list[int], lengths: list[int]) -> float | None:
-    """Tokens saved, as a fraction, if what was stopped had become as long as what finished; None: nobody can say.
+def estimate(stops: Sequence[int], lengths: Sequence[int], running: Sequence[int] = ()) -> float | None:
+    """Tokens saved, as a fraction, if what was stopped had become as long as what finished; None: nothing is known.
 
-    `stops` are tokens at which rollouts were stopped, `lengths` those of rollouts that finished. A rollout that was
-    stopped beyond the mean is taken to have been at its end, so that the figure rather errs downwards.
+    `stops` are tokens at which rollouts were stopped, `lengths` those of rollouts that finished, `running` those of the
+    others so far. Where none finished, the length is taken to be the most that any has reached, and a rollout beyond it
+    to have been at its end: the figure rather errs downwards.
     """
     if not stops:
-        return 0.0
-    if not lengths:
-        return None
-    mean = sum(lengths) / len(lengths)
-    full = sum(lengths) + sum(max(mean, stop) for stop in stops)
-    return 1.0 - (sum(lengths) + sum(stops)) / full if full else 0.0
+        return 0.0 if lengths else None
+    length = sum(lengths) / len(lengths) if lengths else max(*stops, *running, 0)
+    full = sum(lengths) + sum(max(length, tokens) for tokens in (*stops, *running))
+    return sum(max(length - stop, 0.0) for stop in stops) / full if full else 0.0
 
 
 def summary(run_id: str, result: Result) -> dict[str, object]:

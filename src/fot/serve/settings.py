@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Literal, cast, get_args
 import msgspec
 
 from fot.core.registry import unknown_name
+from fot.engines import SERVERS
 from fot.errors import ConfigError
 from fot.methods import parse
 from fot.online.lane import Way
@@ -18,7 +20,7 @@ __all__ = ["LOOPBACK", "Progress", "ReasoningField", "Settings", "View", "When",
 
 Progress = Literal["comment", "reasoning", "none"]
 View = Literal["full", "figures", "off"]
-When = Literal["always", "asked"]
+When = Literal["auto", "always", "asked"]
 ReasoningField = Literal["auto", "reasoning", "reasoning_content", "inline"]
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -42,8 +44,8 @@ class Settings:
     policy: str = "fot"
     commit: str = "boxed"
     way: Way = "stream"
-    when: When = "always"
-    """Vote on every chat, or only where `fot` or a form of answer is in the request."""
+    when: When = "auto"
+    """Vote where a chat looks as if it had an answer, on all, or only where `fot` or a form of answer is there."""
     instruct: bool = False
     """Add to the last message what form of answer is wanted."""
     progress: Progress = "comment"
@@ -86,6 +88,7 @@ class Settings:
     def __post_init__(self) -> None:
         if not self.upstream:
             raise ConfigError("no upstream was named", "Give its URL: fot serve --upstream http://localhost:8000/v1")
+        self._check_upstreams()
         if self.host not in LOOPBACK and not self.api_key:
             raise ConfigError(
                 f"host '{self.host}' can be reached by others, and no API key is set",
@@ -98,6 +101,15 @@ class Settings:
                 raise unknown_name(name, str(getattr(self, name)), get_args(kind))
         if self.policy != "none":
             parse(self.policy)
+
+    def _check_upstreams(self) -> None:
+        for url in self.upstream:
+            name, plus, rest = url.rpartition("+") if "+http" in url else ("", "", url)
+            if not re.match(r"https?://[^/]", rest) or (plus and name not in SERVERS):
+                raise ConfigError(
+                    f"upstream '{url}' is no URL of a server",
+                    f"Write http://HOST:PORT/v1, or a kind before it, as in vllm+http://…: {', '.join(SERVERS)}.",
+                )
 
     def _check_keys(self) -> None:
         if any(len(key) < _KEY_LENGTH or not key.isascii() or not key.isprintable() for key in self.api_key):

@@ -13,7 +13,8 @@
  * rollout that was stopped has in `full` the tokens that it ran on to, drawn pale; answers stand behind them, with a tick
  * where isRight.
  * options = {selected: lane or -1, order: "number" | "tokens", mini: true for a thumbnail, dark: true | false}
- * layout.laneAt(y) is the lane drawn at that height in CSS pixels, or -1; layout.order is the lanes from top to bottom.
+ * layout.laneAt(y) is the lane drawn at that height in CSS pixels, or -1; layout.order is the lanes from top to bottom;
+ * layout.tense is the density, in markers per 1,000 characters, that is drawn as the most.
  *
  * Hesitation shows twice: a lane turns from blue to orange and grows thicker. Every end has a mark of its own shape, so
  * that nothing depends on colour. The size is the canvas's own in CSS. Nothing else on the page is touched or needed.
@@ -217,7 +218,14 @@ const Funnel = (() => {
     return `${kept}…`;
   }
 
-  function drawEnd(pen, palette, at, problem, lane, y, width) {
+  function clear(pen, palette, x, y, width, height, isSelected) {
+    pen.clearRect(x, y - height / 2, width, height);
+    if (!isSelected) return;
+    pen.fillStyle = palette.select;
+    pen.fillRect(x, y - height / 2, width, height);
+  }
+
+  function drawEnd(pen, palette, at, problem, lane, y, width, isSelected) {
     const r = markSize(at);
     const x = at.x(lane.tokens) + r + 3;
     drawMark(pen, palette, lane.state, x, y, r);
@@ -226,10 +234,12 @@ const Funnel = (() => {
     const from = Math.max(x + r, lane.full ? at.x(lane.full) : 0) + 5;
     const wins = lane.answer === problem.answer;
     pen.font = `${wins ? "600 " : ""}${Math.min(12, at.pitch * 0.95)}px system-ui, sans-serif`;
+    const text = fitted(pen, (lane.isRight ? "✓ " : "") + lane.answer, width - from - 3);
+    clear(pen, palette, from - 2, y, pen.measureText(text).width + 4, at.pitch, isSelected); // no line through it
     pen.fillStyle = wins ? palette.win : palette.faint;
     pen.textAlign = "left";
     pen.textBaseline = "middle";
-    pen.fillText(fitted(pen, (lane.isRight ? "✓ " : "") + lane.answer, width - from - 3), from, y + 0.5);
+    pen.fillText(text, from, y + 0.5);
   }
 
   function drawNumber(pen, palette, at, number, y, every) {
@@ -262,11 +272,12 @@ const Funnel = (() => {
       rows.forEach((number, row) => {
         const y = at.top + (row + 0.5) * at.pitch;
         drawNumber(pen, palette, at, number, y, every);
-        drawEnd(pen, palette, at, problem, problem.lanes[number], y, width);
+        drawEnd(pen, palette, at, problem, problem.lanes[number], y, width, number === selected);
       });
     }
     return {
       order: rows,
+      tense: at.tense,
       laneAt: (y) => {
         const row = Math.floor((y - at.top) / at.pitch);
         return row >= 0 && row < rows.length ? rows[row] : -1;

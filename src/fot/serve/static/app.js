@@ -58,7 +58,13 @@
     for (const id of [...cards.keys()]) if (!runs.has(id)) dropCard(id);
     for (const id of runs.keys()) dirty.add(id);
     if (chosen !== null && !runs.has(chosen)) [chosen, isPinned] = [null, false];
+    onHash();
     ask();
+  }
+
+  /* The address of a run is that of the page, # and its id: what an answer holds as fot.id. */
+  function onHash() {
+    if (runs.has(location.hash.slice(1))) choose(location.hash.slice(1), true);
   }
 
   function onDelta(event) {
@@ -158,18 +164,19 @@
   function drawCard(run, card) {
     card.name.textContent = run.answer ?? (run.state === "queued" ? "waiting" : "…");
     card.said.textContent = run.saved ? `${run.state}, ${Math.round(run.saved * 100)} % saved` : `${run.state}, k ${run.k}`;
+    card.question.textContent = run.question || run.model;
     card.button.setAttribute("aria-pressed", String(run.id === chosen));
     Funnel.draw(card.canvas, run, { mini: true, order: "tokens" });
   }
 
   function addCard(id) {
     const canvas = make("canvas", { ariaHidden: "true" });
-    const [name, said] = [make("span", { className: "name" }), make("span", { className: "said" })];
-    const button = make("button", { type: "button" }, canvas, name, said);
+    const [name, said, question] = ["name", "said", "question"].map((className) => make("span", { className }));
+    const button = make("button", { type: "button" }, canvas, name, said, question);
     button.addEventListener("click", () => { choose(id, true); $("detail").scrollIntoView({ block: "nearest" }); });
     const item = make("li", {}, button);
     $("runs").prepend(item);
-    cards.set(id, { item, button, canvas, name, said, isSeen: false, drawnAt: -Infinity });
+    cards.set(id, { item, button, canvas, name, said, question, isSeen: false, drawnAt: -Infinity });
     item.dataset.run = id;
     sight.observe(item);
   }
@@ -189,6 +196,7 @@
       cards.get(each)?.button.setAttribute("aria-pressed", String(each === id));
     }
     chosen = id;
+    if (isByReader) history.replaceState(null, "", `#${id}`);
     closeLane();
     ask();
   }
@@ -229,6 +237,8 @@
     const height = `${Math.max(180, Math.min(46 + run.lanes.length * 13, Math.max(420, window.innerHeight * 0.62)))}px`;
     if (canvas.style.height !== height) canvas.style.height = height;
     layout = Funnel.draw(canvas, run, { selected: lane, order: $("order").value });
+    const most = `hesitating: ${layout.tense} or more markers per 1,000 characters`;
+    if ($("most").textContent !== most) $("most").textContent = most;
     const words = Funnel.summary(run);
     if (canvas.getAttribute("aria-label") !== words) canvas.setAttribute("aria-label", words);
   }
@@ -328,7 +338,7 @@
     const items = STATES.map((state) => [make("canvas", { ariaHidden: "true" }), state]);
     const scale = make("canvas", { className: "scale", ariaHidden: "true" });
     $("legend").replaceChildren(
-      make("li", {}, "calm", scale, "hesitating"),
+      make("li", {}, "calm", scale, make("span", { id: "most", textContent: $("most")?.textContent ?? "hesitating" })),
       ...items.map(([canvas, state]) => make("li", {}, canvas, state)));
     for (const [canvas, state] of items) Funnel.mark(canvas, state);
     Funnel.scale(scale);
@@ -349,6 +359,7 @@
   $("rows").closest("details").addEventListener("toggle", () => { if (runs.has(chosen)) drawRows(runs.get(chosen)); });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !$("lane").hidden) $("close").click(); });
   window.addEventListener("resize", redraw);
+  window.addEventListener("hashchange", onHash);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   let kept = "auto";
   try { kept = localStorage.getItem("fot-theme") || "auto"; } catch { /* a browser that keeps nothing */ }
