@@ -4,7 +4,7 @@ python -m benchmarks.serve_overhead [--k 32] [--problems 1,8,32] [--tokens 400] 
 
 Upstream, proxy and client are processes of their own on loopback. Upstream is the scripted engine, at full speed or at
 --token-ms a token, so that nothing but the cost of serving shows. The direct client is a light one: httpx2 and msgspec,
-which reads every chunk and keeps its text. Both get the same tokens: the funnel looks at its checkpoints, and keeps all.
+which reads every chunk and keeps its text. Both get the same tokens: the funnel looks at checkpoints, and keeps all.
 With --requests the memory of the proxy is told over so many requests instead, every other batch of them streamed.
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import socket
@@ -16,6 +17,8 @@ import pytest
 from fot.engines.faults import Fault
 from fot.engines.scripted import Pace, Scripted
 from fot.engines.scripted_server import ScriptedServer
+from fot.serve.protocol import read
+from fot.serve.settings import Settings
 from fot.serve.streams import EventResponse
 from tests.serve.house import MESSAGES, PROBLEM, House, rollout, spiders
 
@@ -301,6 +304,17 @@ def test_an_upstream_that_loses_some_rollouts_for_good():
     assert answer["fot"]["answer"] == "24"
 
 
+@pytest.mark.parametrize(("stream", "status"), [(False, 503), (True, 200)])
+def test_an_upstream_that_breaks_off_what_is_passed_through(stream, status):
+    faults = {(PROBLEM, 0): [Fault("dropped", 9)]}
+    with House(script=Scripted(spiders(), faults=faults, pace=Pace(chunk_tokens=4, turns=1))) as house:
+        answer = post(house, ASK | {"seed": 42, "fot": {"k": 1}, "stream": stream})
+        house.settle()
+        assert answer.status_code == status
+        assert '"upstream_unavailable"' in answer.text
+        assert house.upstream.url not in answer.text
+
+
 def test_an_upstream_that_is_not_there_at_the_start():
     with House(upstream=("http://127.0.0.1:9/v1",)) as house:
         assert get(house, "/health").status_code == 503
@@ -333,6 +347,38 @@ def test_allowances():
         assert found[2].json()["error"]["type"] == "rate_limit_error"
     with House(tokens_per_minute=10.0) as house:
         assert [post(house).status_code for _ in range(2)] == [200, 429]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_is_passed_through_counts_too(stream):
+    with House(tokens_per_minute=10.0) as house:
+        passed = ASK | {"seed": 42, "fot": {"k": 1}, "stream": stream}
+        assert [post(house, passed).status_code for _ in range(2)] == [200, 429]
+
+
+@pytest.mark.parametrize(
+    ("asked", "sent"),
+    [
+        ({}, {"max_tokens": 100}),
+        ({"max_tokens": None}, {"max_tokens": 100}),
+        ({"max_tokens": 7}, {"max_tokens": 7}),
+        ({"max_completion_tokens": 101}, {"max_completion_tokens": 100}),
+        ({"max_tokens": 7, "n_predict": -1}, {"max_tokens": 7, "n_predict": 100}),
+    ],
+)
+def test_the_cap_on_tokens_holds_for_what_is_passed_through(asked, sent):
+    passed = ASK | {"temperature": 0} | asked
+    settings = Settings(upstream=("http://127.0.0.1:1",), max_tokens=100)
+    assert json.loads(read(json.dumps(passed).encode(), settings).body) == ASK | {"temperature": 0} | sent
+
+
+@pytest.mark.parametrize(("stream", "status"), [(False, 504), (True, 200)])
+def test_what_is_passed_through_has_a_deadline(stream, status):
+    with House(spiders(8, 200), pace=SLOW, deadline_s=0.7) as house:
+        answer = post(house, ASK | {"seed": 42, "fot": {"k": 1}, "stream": stream})
+        house.settle()
+    assert answer.status_code == status
+    assert "interrupted_by_deadline" in answer.text
 
 
 def test_a_queue_that_is_full():

@@ -31,7 +31,8 @@ print(json.dumps([model.invoke(problem).content, streamed]))
 LITELLM = """
 import litellm
 
-ask = {"model": "openai/scripted", "api_base": url, "api_key": "unused", "messages": messages, "extra_body": {"fot": {"k": 4}}}
+ask = {"model": "openai/scripted", "api_base": url, "api_key": "unused", "messages": messages}
+ask["extra_body"] = {"fot": {"k": 4}}
 streamed = [chunk.choices[0].delta.content or "" for chunk in litellm.completion(**ask, stream=True)]
 print(json.dumps([litellm.completion(**ask).choices[0].message.content, "".join(streamed)]))
 """
@@ -56,7 +57,7 @@ generation_kwargs: {{until: [], do_sample: true, temperature: 0.6, max_gen_toks:
 metric_list: [{{metric: exact_match}}]
 """
 
-pytestmark = pytest.mark.skipif(CLIENTS == Path(), reason="no clients here: `make clients` brings them")
+pytestmark = pytest.mark.skipif(not CLIENTS.name, reason="no clients here: `make clients` brings them")
 
 
 @pytest.fixture(scope="module")

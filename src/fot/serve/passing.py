@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 
 import httpx2
@@ -10,10 +11,16 @@ from fot.errors import EngineRefused
 from fot.serve.protocol import Pass
 from fot.serve.upstreams import Upstream
 
-__all__ = ["Passage"]
+__all__ = ["Head", "Passage"]
+
+Head = tuple[int, dict[str, str]]
+"""Status and headers of an answer."""
 
 _KEPT = ("content-type", "retry-after", "x-request-id")
 _DENIED = (401, 403)
+_USED = re.compile(rb'"completion_tokens"\s*:\s*(\d+)')  # in a text its quotes would be escaped
+_SEAM = 64
+"""Bytes of a piece that are looked at again with the next one."""
 
 
 class Passage:
@@ -23,10 +30,17 @@ class Passage:
         self._upstream = upstream
         self._asked = asked
         self._response: httpx2.Response | None = None
-        self.pieces = 0
+        self._pieces = 0
+        self._told = 0
+        self._seam = b""
 
-    async def begin(self) -> tuple[int, dict[str, str]]:
-        """Status and headers of the answer. Raises `EngineError`."""
+    @property
+    def tokens(self) -> int:
+        """Generated so far: what the upstream says, or else a piece of a stream is taken for a token."""
+        return self._told or self._pieces
+
+    async def begin(self) -> Head:
+        """Raises `EngineError`."""
         server = self._upstream.server
         request = server.client.build_request(
             "POST",
@@ -49,10 +63,21 @@ class Passage:
             return
         try:
             async for piece in self._response.aiter_raw():
-                self.pieces += piece.count(b"data: ")
+                self._count(piece)
                 yield piece
         except httpx2.HTTPError as error:
             raise self._upstream.server.unavailable(error) from None
+
+    async def whole(self) -> bytes:
+        """All that the upstream says. Raises `EngineError`."""
+        return b"".join([piece async for piece in self.body()])
+
+    def _count(self, piece: bytes) -> None:
+        self._pieces += piece.count(b"data: ")
+        seen = self._seam + piece
+        self._seam = seen[-_SEAM:]
+        for found in _USED.finditer(seen):
+            self._told = int(found.group(1))
 
     async def close(self) -> None:
         """Let go of the connection."""

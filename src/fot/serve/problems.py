@@ -20,7 +20,7 @@ PROGRESS_S = 0.25
 
 
 class Interrupted(FotError):
-    """A run that was ended before any rollout had answered; `why` is `deadline`, `shutdown` or `client`."""
+    """A request that was ended before there was an answer; `why` is `deadline`, `shutdown` or `client`."""
 
     def __init__(self, why: str) -> None:
         super().__init__(_WHY[why])
@@ -31,8 +31,8 @@ class Interrupted(FotError):
 
 _STATUS = {"deadline": 504, "shutdown": 503, "client": 499}
 _WHY = {
-    "deadline": "the deadline passed before any rollout had answered",
-    "shutdown": "the server was shut down before any rollout had answered",
+    "deadline": "the deadline passed before there was an answer",
+    "shutdown": "the server was shut down before there was an answer",
     "client": "the client left",
 }
 

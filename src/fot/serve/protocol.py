@@ -35,6 +35,9 @@ _OURS = frozenset(
     }
 )
 
+_CAPS = frozenset({"max_tokens", "max_completion_tokens", "n_predict", "max_new_tokens"})
+"""By what names engines know a cap on tokens."""
+
 
 class BadRequest(FotError):
     """A request that cannot be answered; `param` is the field that is wrong."""
@@ -133,9 +136,20 @@ def read(raw: bytes, settings: Settings) -> Asked | Pass:
     options = body.fot or Options()
     reason = _why_pass(body, told, options, settings)
     if reason is not None:
-        kept = raw if "fot" not in told else msgspec.json.encode({k: v for k, v in told.items() if k != "fot"})
-        return Pass(reason, kept, bool(body.stream))
+        kept = _capped({key: value for key, value in told.items() if key != "fot"}, settings.max_tokens)
+        return Pass(reason, raw if kept == told else msgspec.json.encode(kept), bool(body.stream))
     return _asked(body, told, options, settings)
+
+
+def _capped(told: dict[str, object], most: int | None) -> dict[str, object]:
+    """With the server's cap on tokens, where it has one and the request goes beyond."""
+    if most is None:
+        return told
+    kept = {key: value for key, value in told.items() if key not in _CAPS or value is not None}
+    for name in _CAPS & kept.keys() or {"max_tokens"}:
+        value = kept.get(name, most)
+        kept[name] = min(value, most) if isinstance(value, int) and value > 0 else most
+    return kept
 
 
 def _decode(raw: bytes) -> dict[str, object]:

@@ -12,7 +12,8 @@ from starlette.types import Receive, Scope, Send
 
 from fot.errors import EngineError, FotError
 from fot.serve.desk import Desk, Job
-from fot.serve.passing import Passage
+from fot.serve.passing import Head, Passage
+from fot.serve.problems import Interrupted
 from fot.serve.protocol import Pass
 from fot.serve.replies import DONE, comment, failure, frame
 
@@ -179,20 +180,21 @@ class VotedResponse(_Stream):
 
 
 class PassedResponse(_Stream):
-    """What the upstream answers to a request that is passed through."""
+    """A stream of the upstream's, passed through."""
 
-    def __init__(self, desk: Desk, passage: Passage, held: AsyncExitStack, head: tuple[int, dict[str, str]]) -> None:
-        status, headers = head
-        super().__init__(status, headers, None, desk.settings.send_s)
+    def __init__(self, desk: Desk, passage: Passage, held: AsyncExitStack, due: float, head: Head) -> None:
+        super().__init__(*head, None, desk.settings.send_s)
         self._desk = desk
         self._passage = passage
         self._held = held
+        self._due = due
 
     @classmethod
     async def begin(cls, desk: Desk, asked: Pass, client: str, receive: Receive) -> Response:
-        """Wait for the upstream's status."""
+        """Wait for the upstream's status; for its whole answer, when that is no stream, so that none breaks off."""
         held = AsyncExitStack()
-        work = asyncio.ensure_future(cls._begin(desk, asked, client, held))
+        due = asyncio.get_running_loop().time() + desk.settings.deadline_s
+        work = asyncio.ensure_future(cls._ask(desk, asked, client, held, due))
         try:
             async with disconnected(receive) as leaving:
                 await asyncio.wait({work, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -202,37 +204,48 @@ class PassedResponse(_Stream):
             if work.cancelled():
                 await held.aclose()
                 return Response(status_code=499)
-            passage, head = work.result()
+            passage, (status, headers), body = work.result()
         except BaseException:
             work.cancel()
             await asyncio.wait({work})
             await held.aclose()
             raise
-        status, headers = head
         headers |= {"x-fot-mode": "pass", "x-fot-reason": asked.reason}
-        return cls(desk, passage, held, (status, headers))
+        if body is None:
+            return cls(desk, passage, held, due, (status, headers))
+        await held.aclose()
+        return Response(body, status, headers)
 
     @staticmethod
-    async def _begin(
-        desk: Desk, asked: Pass, client: str, held: AsyncExitStack
-    ) -> tuple[Passage, tuple[int, dict[str, str]]]:
-        upstream = await held.enter_async_context(desk.admission.admitted(client, 1))
-        passage = Passage(upstream, asked)
-        held.push_async_callback(passage.close)
-        held.callback(lambda: desk.spend(client, passage.pieces))
-        return passage, await passage.begin()
+    async def _ask(
+        desk: Desk, asked: Pass, client: str, held: AsyncExitStack, due: float
+    ) -> tuple[Passage, Head, bytes | None]:
+        try:
+            async with asyncio.timeout_at(due):
+                upstream = await held.enter_async_context(desk.admission.admitted(client, 1))
+                passage = Passage(upstream, asked)
+                held.push_async_callback(passage.close)
+                held.callback(lambda: desk.spend(client, passage.tokens))
+                head = await passage.begin()
+                return passage, head, None if asked.is_stream else await passage.whole()
+        except TimeoutError:
+            raise Interrupted("deadline") from None
 
     async def pieces(self, leaving: asyncio.Task[None]) -> AsyncIterator[bytes]:
         source = self._passage.body()
         following = asyncio.ensure_future(anext(source, None))
+        clock = asyncio.get_running_loop().time
         try:
             while True:
-                await asyncio.wait({following, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                left_s = max(self._due - clock(), 0.0)
+                await asyncio.wait({following, leaving}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+                if not following.done() and not leaving.done():
+                    raise Interrupted("deadline")
                 if not following.done() or (piece := following.result()) is None:
                     return
                 yield piece
                 following = asyncio.ensure_future(anext(source, None))
-        except EngineError as error:
+        except (EngineError, Interrupted) as error:
             yield frame(failure(error, self._desk.upstreams.hidden).body)
         finally:
             following.cancel()
