@@ -1,14 +1,17 @@
 """The vectorised path, the plain path over the index and the plain path over texts decide alike."""
 
 import json
+from itertools import product
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fot.core.policy import Need
 from fot.methods import Context, parse
 from fot.pools.importing import import_rows
 from fot.pools.read import Pool
+from fot.replay import rounds
 from fot.replay import sheet as sheets
 from fot.replay.recording import TextRecording
 from fot.replay.sheet import Sheet
@@ -25,6 +28,24 @@ SPECS = [
     "fot:checkpoints=3/8,kernel=plain/long stretch",
     "random:checkpoints=2/6/10",
     "oracle:checkpoints=2/6/10,keep=0.75",
+    "fot:checkpoints=4/9,eager=on",
+    "fot:checkpoints=2/5/11,keep=0.34,minimum=1,eager=on",
+    "random:checkpoints=3/6,eager=on",
+]
+SAMPLING = [
+    "pass",
+    "first-n:n=4",
+    "ac",
+    "ac:window=3,threshold=0.8",
+    "ac:criterion=dirichlet,threshold=0.7",
+    "ac:criterion=entropy",
+    "ac:criterion=majority,mode=cancel,threshold=0.6",
+    "ac:mode=cancel",
+    "esc",
+    "esc:window=2,failures=off",
+    "esc:window=3,remainder=on",
+    "dsc",
+    "dsc:window=2,run=2,before=3,threshold=0.8",
 ]
 
 
@@ -60,8 +81,36 @@ def test_every_path_decides_alike(tmp_path_factory, problems):
             for at, rows in enumerate(problems):
                 recording = TextRecording(pools.as_rollouts(rows), "boxed", spec.kernel)
                 policy = spec.build(Context(k=len(rows), problem=f"m/b/p{at}", seed=3, draw=draw))
-                reference = seen(simulate(policy, recording))
+                reference = seen(simulate(policy, recording, follow_commitments=Need.COMMITMENTS in spec.needs))
                 assert seen(fast.outcome(at)) == seen(plain.outcome(at)) == reference, (text, at)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(pools.problems, min_size=1, max_size=12))
+def test_rounds_are_those_of_the_policies(tmp_path_factory, problems):
+    pool = as_pool(tmp_path_factory.mktemp("pool"), problems)
+    sheet = Sheet(pool, pool.select().parts, "boxed")
+    for text, draw in product(SAMPLING, range(2)):
+        spec = parse(text)
+        assert rounds.is_sampling(spec)
+        fast, plain = sheet.run(spec, seed=3, draw=draw), sheet.simulate_plainly(spec, 3, draw)
+        assert list(fast.winners) == list(plain.winners), text
+        assert list(fast.bills) == list(plain.bills), text
+        assert list(fast.votes) == list(plain.votes), text
+        assert list(fast.notes) == list(plain.notes), text
+        for at in range(len(problems)):
+            assert seen(fast.outcome(at)) == seen(plain.outcome(at)), (text, at)
+            assert fast.outcome(at).charges == plain.outcome(at).charges, (text, at)
+
+
+def test_blocks_of_problems_do_not_show(tmp_path, monkeypatch):
+    problems = [[{"text": f"so \\boxed{{{at % 3}}}", "n_tokens": 3 + at}] * (2 + at % 4) for at in range(11)]
+    sheet = Sheet((pool := as_pool(tmp_path, problems)), pool.select().parts, "boxed")
+    whole = [sheet.run(parse(text)) for text in SAMPLING]
+    monkeypatch.setattr(rounds, "_BLOCK_PROBLEMS", 4)
+    for text, one in zip(SAMPLING, whole, strict=True):
+        again = sheet.run(parse(text))
+        assert (list(again.winners), list(again.bills)) == (list(one.winners), list(one.bills))
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -92,7 +141,7 @@ def test_the_lossless_stop_never_changes_an_answer_and_never_costs_more(rows, ch
         assert all(a <= b for a, b in zip(stopped.stops, alone.stops, strict=True))
 
 
-@pytest.mark.parametrize("text", ["sc", "fot:checkpoints=2"])
+@pytest.mark.parametrize("text", ["sc", "fot:checkpoints=2", "fot:checkpoints=2,eager=on", *SAMPLING])
 def test_a_sheet_without_problems_is_no_error(tmp_path, text):
     pool = as_pool(tmp_path, [[{"text": "x", "n_tokens": 1}]])
     assert list(Sheet(pool, [], "boxed").run(parse(text)).winners) == []

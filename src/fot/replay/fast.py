@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +18,14 @@ from fot.core.signals import MIX_FACTORS
 from fot.pools.index import Index
 from fot.pools.read import Rows
 
-__all__ = ["Board", "Plan", "Played", "play"]
+__all__ = ["CANCELLED", "FATES", "FINISHED", "UNUSED", "Board", "Plan", "Played", "play"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-FATES = (Fate.FINISHED, Fate.BANKED, Fate.PRUNED)
-_FINISHED, _BANKED, _PRUNED = range(3)
+_NEVER = 1 << 60  # later than any checkpoint or commitment
+FATES = (Fate.FINISHED, Fate.BANKED, Fate.PRUNED, Fate.CANCELLED, Fate.UNUSED)
+FINISHED, BANKED, PRUNED, CANCELLED, UNUSED = range(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class Plan:
     keep: float = 1.0
     minimum: int = 2
     early_voting: bool = True
+    eager: bool = False
     signal: str = "density"
     markers: tuple[int, ...] | None = None
     """Numbers of the index's markers to count; None: all."""
@@ -51,6 +55,28 @@ class Board:
         self.tokens: Ints = np.where(self.present, index.n_tokens[self.rows], 0)
         self.final: Ints = np.where(self.present, index.final[self.rows], -1)
 
+    @cached_property
+    def commitments(self) -> tuple[Ints, Ints]:
+        """Tokens at which each rollout is first seen with an answer (-1: never), and that answer's number."""
+        tokens = np.full(self.rows.shape, -1, np.int64)
+        answers = np.full(self.rows.shape, -1, np.int64)
+        rows = self.rows[self.present]
+        first = self.index.commit_tokens[rows]
+        seen = self.index.committed(rows, self.index.cuts(rows, np.maximum(first, 0)))
+        # One that is withdrawn within the token in which it was made is not seen; a later one may be.
+        for at in np.flatnonzero((first >= 0) & (seen < 0)).tolist():
+            first[at], seen[at] = self._first_seen(int(rows[at]))
+        tokens[self.present], answers[self.present] = np.where(seen >= 0, first, -1), seen
+        return tokens, answers
+
+    def _first_seen(self, row: int) -> tuple[int, int]:
+        ends = np.array([end for end, _ in self.index.commitments(row)], np.int64)
+        rows = np.full(len(ends), row)
+        tokens = self.index.tokens_reaching(rows, ends)
+        answers = self.index.committed(rows, self.index.cuts(rows, tokens))
+        standing = np.flatnonzero(answers >= 0)
+        return (int(tokens[standing[0]]), int(answers[standing[0]])) if len(standing) else (-1, -1)
+
 
 @dataclass(frozen=True, slots=True)
 class Played:
@@ -61,6 +87,19 @@ class Played:
     votes: Ints
     order: Ints
     winners: Ints
+    starts: Ints
+    """When each was launched, or when all was over for one that was not."""
+
+    @classmethod
+    def of(cls, stops: Ints, fates: NDArray[Any], votes: Ints, order: Ints, starts: Ints | None = None) -> Played:
+        """With the winners that follow from the votes; without `starts` all began at once."""
+        since = np.zeros_like(stops) if starts is None else starts
+        return cls(stops, fates.astype(np.int8), votes, order, _plurality(votes, order), since)
+
+    @classmethod
+    def joined(cls, blocks: Sequence[Played]) -> Played:
+        """Blocks of problems one after the other."""
+        return cls(*(np.concatenate([getattr(block, name) for block in blocks]) for name in cls.__slots__))
 
     def ballots(self, problem: int) -> list[tuple[int, int]]:
         """One problem's (rollout, answer number) in order of insertion."""
@@ -73,18 +112,22 @@ def play(board: Board, plan: Plan, seeds: Sequence[int] = ()) -> Played:
     """Run one funnel on every problem; `seeds` holds one number a problem where the signal is random."""
     state = _State(board)
     for stage, checkpoint in enumerate(plan.checkpoints):
+        if plan.eager:
+            state.bank_at_once(checkpoint)
         open_ = state.active.sum(axis=1) > plan.minimum
         if not open_.any():
             break
         arrived = state.active & open_[:, None]
         cuts = _cuts(board, arrived, checkpoint)
-        if plan.early_voting:
+        if plan.early_voting and not plan.eager:
             state.bank(arrived, cuts, stage, checkpoint)
         ranked = state.active & open_[:, None]
         ranked &= (ranked.sum(axis=1) > plan.minimum)[:, None]
         if ranked.any():
             state.prune(ranked, _signal(board, plan, ranked, cuts, seeds), plan, checkpoint)
-    return state.finish(len(plan.checkpoints))
+    if plan.eager:
+        state.bank_at_once(_NEVER)
+    return state.finish()
 
 
 class _State:
@@ -92,10 +135,18 @@ class _State:
         self._board = board
         self.active = board.present.copy()
         self.stops = board.tokens.copy()
-        self.fates = np.full(board.rows.shape, _FINISHED, np.int8)
+        self.fates = np.full(board.rows.shape, FINISHED, np.int8)
         self.votes = np.full(board.rows.shape, -1, np.int64)
         self.order = np.zeros(board.rows.shape, np.int64)
         self._columns = np.arange(board.rows.shape[1])
+
+    def bank_at_once(self, until: int) -> None:
+        """Bank what commits up to a number of tokens, each at its own; votes stand by time, then by rollout."""
+        tokens, answers = self._board.commitments
+        banked = self.active & (tokens >= 0) & (tokens <= until)
+        self.votes[banked] = answers[banked]
+        self.order[banked] = (tokens * len(self._columns) + self._columns)[banked]
+        self._stop(banked, BANKED, tokens)
 
     def bank(self, arrived: Bools, cuts: Ints, stage: int, checkpoint: int) -> None:
         answers = np.full(arrived.shape, -1, np.int64)
@@ -103,25 +154,25 @@ class _State:
         banked = answers >= 0
         self.votes[banked] = answers[banked]
         self.order[banked] = (stage * len(self._columns) + np.broadcast_to(self._columns, banked.shape))[banked]
-        self._stop(banked, _BANKED, checkpoint)
+        self._stop(banked, BANKED, checkpoint)
 
     def prune(self, ranked: Bools, signal: NDArray[np.float64], plan: Plan, checkpoint: int) -> None:
         count = ranked.sum(axis=1)
         kept = np.maximum(plan.minimum, np.floor(count * plan.keep).astype(np.int64))
         # A stable sort gives ties to the lower id; those that are not ranked come last.
         places = np.argsort(np.argsort(np.where(ranked, signal, np.inf), axis=1, kind="stable"), axis=1)
-        self._stop(ranked & (places >= kept[:, None]), _PRUNED, checkpoint)
+        self._stop(ranked & (places >= kept[:, None]), PRUNED, checkpoint)
 
-    def _stop(self, which: Bools, fate: int, checkpoint: int) -> None:
+    def _stop(self, which: Bools, fate: int, tokens: int | Ints) -> None:
         self.active &= ~which
         self.fates[which] = fate
-        self.stops[which] = np.minimum(self.stops[which], checkpoint)
+        self.stops[which] = np.minimum(self.stops, tokens)[which]
 
-    def finish(self, stages: int) -> Played:
+    def finish(self) -> Played:
         self.votes[self.active] = self._board.final[self.active]
-        late = np.broadcast_to(stages * len(self._columns) + self._columns, self.active.shape)
+        late = np.broadcast_to(_NEVER + self._columns, self.active.shape)
         self.order[self.active] = late[self.active]
-        return Played(self.stops, self.fates, self.votes, self.order, _plurality(self.votes, self.order))
+        return Played.of(self.stops, self.fates, self.votes, self.order)
 
 
 def _cuts(board: Board, which: Bools, checkpoint: int) -> Ints:

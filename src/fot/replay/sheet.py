@@ -26,6 +26,7 @@ from fot.replay import kept
 from fot.replay.fast import FATES, Board, Plan, Played, play
 from fot.replay.indexed import IndexedRecording
 from fot.replay.merging import merged
+from fot.replay.rounds import is_sampling, play_sampling
 from fot.replay.simulator import Outcome, simulate
 
 __all__ = ["Batch", "Sheet"]
@@ -78,6 +79,10 @@ class Sheet:
         plan = _vectorised(spec)
         if plan is not None:
             return self._play(spec, plan, seed, draw)
+        if is_sampling(spec):
+            contexts, notes = self._contexts(spec, seed, draw)
+            board = self._board(PAPER_KERNEL)
+            return self._batch(play_sampling(board, spec, contexts), board.index.answers, notes)
         return self.simulate_plainly(spec, seed, draw)
 
     def _refuse_what_is_missing(self, spec: Spec) -> None:
@@ -97,13 +102,15 @@ class Sheet:
         board = self._board(kernel)
         contexts = (self.context(at, seed, draw) for at in range(len(self.parts)))
         seeds = [problem_seed(context) for context in contexts] if plan.signal == "random" else []
-        played = play(board, replace(plan, markers=markers), seeds)
-        answers = board.index.answers
+        return self._batch(play(board, replace(plan, markers=markers), seeds), board.index.answers)
+
+    def _batch(self, played: Played, answers: Sequence[str], notes: Sequence[str] = ()) -> Batch:
         return Batch(
             winners=[answers[winner] if winner >= 0 else None for winner in played.winners],
             bills=_bills(played),
             votes=(played.votes >= 0).sum(axis=1).tolist(),
             outcome=partial(self._played_outcome, played, answers),
+            notes=notes,
         )
 
     def _played_outcome(self, played: Played, answers: Sequence[str], problem: int) -> Outcome:
@@ -111,7 +118,7 @@ class Sheet:
         ballots = [Ballot(rollout, answers[number]) for rollout, number in played.ballots(problem)]
         return Outcome(
             verdict=plurality(ballots),
-            charges=tuple(Charge(int(stop)) for stop in played.stops[problem, :size]),
+            charges=tuple(map(Charge, played.stops[problem, :size].tolist(), played.starts[problem, :size].tolist())),
             fates=tuple(FATES[fate] for fate in played.fates[problem, :size]),
         )
 
@@ -134,7 +141,7 @@ class Sheet:
         A method with a faster path has none: pieces would take longer than its results do.
         """
         self._refuse_what_is_missing(spec)
-        if _vectorised(spec) is not None:
+        if _vectorised(spec) is not None or is_sampling(spec):
             return 0
         contexts, _ = self._contexts(spec, seed, draw)
         ours = [block for block in kept.blocks(self.parts) if is_ours()]
@@ -275,9 +282,9 @@ def _vectorised(spec: Spec) -> Plan | None:
     method, plan = spec.parts[0]
     if method is SC:
         return Plan()
-    if not isinstance(plan, FunnelPlan) or plan.eager or plan.signal not in _VECTORISED:
+    if not isinstance(plan, FunnelPlan) or plan.signal not in _VECTORISED:
         return None
-    return Plan(plan.checkpoints, plan.keep, plan.minimum, plan.early_voting, plan.signal)
+    return Plan(plan.checkpoints, plan.keep, plan.minimum, plan.early_voting, plan.eager, plan.signal)
 
 
 def _bills(played: Played) -> list[Bill]:
@@ -285,7 +292,7 @@ def _bills(played: Played) -> list[Bill]:
     sums = zip(
         (stops * stops).sum(axis=1).tolist(),
         stops.sum(axis=1).tolist(),
-        stops.max(axis=1, initial=0).tolist(),
+        (played.starts + stops).max(axis=1, initial=0).tolist(),
         strict=True,
     )
     return [Bill(attention, tokens, latency) for attention, tokens, latency in sums]
