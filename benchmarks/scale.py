@@ -1,0 +1,238 @@
+"""Time and memory of every step on pools of rising size, and what an added rollout costs.
+
+    fot pool synth --out paper                    # 115,200 rollouts, or any pool
+    python -m benchmarks.scale paper --folder out --rollouts 1000 4000 16000 64000 115200
+    python -m benchmarks.scale paper --folder out --summary --figure docs/scale.svg
+
+A smaller pool holds every n-th problem of the large one, as JSON lines. Each step is a command of its own in a fresh
+process; wall time, processor time and the peak of resident memory are the operating system's. `str.count` and `library`
+go over the same texts in the same run, on one core: the passes of `str.count` over a sixteenth of the texts, and
+the column engine's search for all markers at once, with the time to read the texts told apart. What is measured is
+appended to a file in the folder, so sizes and steps may be measured one by one. The summary fits straight lines, and
+tells what one through the sizes up to a quarter of the largest would have told of the largest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from fot.core.markers import PAPER_KERNEL, count
+from fot.pools.read import Pool
+
+STEPS = ("import", "index", "library", "simulate", "sweep", "sweep again", "report")
+METHODS = ("sc", "pass", "fot", "random", "oracle", "ac", "esc", "dsc")
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """One step on one size."""
+
+    step: str
+    rollouts: int
+    wall_s: float
+    cpu_s: float
+    peak_mb: float
+    megabytes: float
+    """Of text."""
+    note: str = ""
+
+
+def main() -> None:
+    """Measure, or sum up."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pool", type=Path)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--rollouts", type=int, nargs="+", default=[1000, 4000, 16000, 64000])
+    parser.add_argument("--steps", nargs="+", choices=STEPS, default=STEPS[:-1])
+    parser.add_argument("--prepare", action="store_true", help="write the rows, measure nothing")
+    parser.add_argument("--summary", action="store_true", help="tables of what was measured so far")
+    parser.add_argument("--figure", type=Path, help="draw time and memory by size as SVG")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    journal = options.folder / "measured.jsonl"
+    if options.summary:
+        measured = [msgspec.json.decode(line, type=Measured) for line in journal.read_bytes().splitlines()]
+        summary(measured)
+        if options.figure:
+            draw(measured, options.figure)
+        return
+    pool = Pool.open(options.pool)
+    for size in options.rollouts:
+        work = Work(pool, size, options.folder)
+        for step in () if options.prepare else options.steps:
+            found = work.measure(step)
+            with journal.open("ab") as out:
+                out.write(msgspec.json.encode(found) + b"\n")
+            print(told(found), flush=True)
+
+
+def told(found: Measured) -> str:
+    """A line about a step."""
+    rate = found.megabytes / max(found.cpu_s, 1e-9)
+    times = f"wall {found.wall_s:8.2f} s  CPU {found.cpu_s:8.2f} s  {rate:7.0f} MB/s a core"
+    return f"{found.step:12} {found.rollouts:8,} rollouts  {times}  peak {found.peak_mb:6,.0f} MB  {found.note}"
+
+
+class Work:
+    """The steps on one size."""
+
+    def __init__(self, pool: Pool, rollouts: int, folder: Path) -> None:
+        self.rollouts = rollouts
+        self.rows = folder / f"{rollouts}.jsonl"
+        self.pool = folder / str(rollouts)
+        self.out = folder / "out"
+        self.megabytes = 0.0
+        if not self.rows.exists():
+            write_rows(pool, rollouts, self.rows)
+
+    def measure(self, step: str) -> Measured:
+        """Run one step."""
+        if step == "library":
+            return library(self.pool, self.rollouts)
+        if step == "index":
+            shutil.rmtree(self.pool / "index", ignore_errors=True)
+        if step == "sweep":
+            for piece in self.pool.glob("index/*/pieces/sweep-*"):
+                piece.unlink()
+        wall, cpu, peak = timed([sys.executable, "-m", "fot", *self.words(step)], self.out)
+        chars = msgspec.json.decode((self.pool / "manifest.json").read_bytes())["chars"]
+        return Measured(step, self.rollouts, wall, cpu, peak, chars / 1e6)
+
+    def words(self, step: str) -> list[str]:
+        """The command."""
+        pool = str(self.pool)
+        policies = [word for method in METHODS for word in ("--policy", method)]
+        return {
+            "import": ["pool", "import", str(self.rows), "--out", pool, "--synthetic", "fot pool synth"],
+            "index": ["pool", "index", pool],
+            "simulate": ["simulate", pool, *policies, "--json"],
+            "sweep": ["sweep", pool, "--json"],
+            "sweep again": ["sweep", pool, "--json"],
+            "report": ["report", pool, "--out", str(self.pool.with_suffix(".html")), "--paper", "--json"],
+        }[step]
+
+
+def write_rows(pool: Pool, rollouts: int, path: Path) -> None:
+    """Every n-th problem of the pool as JSON lines."""
+    whole = len(pool.rollout_id)
+    wanted = max(1, round(len(pool.problems) * min(rollouts, whole) / whole))
+    chosen = [pool.problems[at * len(pool.problems) // wanted] for at in range(wanted)]
+    partial = path.with_suffix(".partial")
+    with partial.open("wb") as out:
+        for first in range(0, wanted, 64):
+            parts = [np.arange(one.first, one.first + one.count) for one in chosen[first : first + 64]]
+            for rollout in pool.rollouts(np.concatenate(parts)):
+                row = {name: value for name, value in msgspec.to_builtins(rollout).items() if value is not None}
+                row.pop("extra")
+                out.write(msgspec.json.encode(row) + b"\n")
+    partial.rename(path)
+
+
+def timed(words: Sequence[str], out: Path) -> tuple[float, float, float]:
+    """Wall seconds, processor seconds and the peak in MB of a command; what it prints goes to a file."""
+    # Through a small process: what a command is started from counts towards its peak.
+    with out.open("wb") as stream:
+        ran = subprocess.run(
+            [sys.executable, "-I", "-c", METER, *words], check=False, stdout=stream, stderr=subprocess.PIPE, text=True
+        )
+    if ran.returncode:
+        raise SystemExit(f"{' '.join(words)}: {ran.stderr}")
+    wall, cpu, peak = msgspec.json.decode(ran.stderr.splitlines()[-1], type=tuple[float, float, float])
+    return wall, cpu, peak / 1024
+
+
+METER = """
+import json, resource, subprocess, sys, time
+began = time.perf_counter()
+code = subprocess.call(sys.argv[1:])
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps([time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss]), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def library(path: Path, rollouts: int) -> Measured:
+    """The column engine's own search for all markers, on one core, and `str.count` marker by marker on a share."""
+    pool = Pool.open(path)
+    read, searched, counted = 0.0, 0.0, 0.0
+    megabytes = sampled = 0.0
+    for group in range(pool.row_groups):
+        began = time.process_time()
+        column = pool.group(group, "text")
+        read += time.process_time() - began
+        size = column.nbytes / 1e6
+        series = pl.Series(pl.from_arrow(column))
+        searched += seconds(lambda: series.str.find_many(list(PAPER_KERNEL.markers)).list.len().sum())  # noqa: B023
+        megabytes += size
+        if group % 16 == 0:
+            texts = column.to_pylist()
+            counted += seconds(lambda: sum(map(count, texts)))  # noqa: B023
+            sampled += size
+    note = f"of which reading {read:.2f} s; str.count, {len(PAPER_KERNEL.markers)} passes: {sampled / counted:.0f} MB/s"
+    return Measured("library", rollouts, read + searched, read + searched, 0.0, megabytes, note)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Processor seconds."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def lines(measured: Sequence[Measured], step: str, value: str) -> tuple[np.ndarray, np.ndarray]:
+    """Sizes, and the median of what was measured at each."""
+    own = [one for one in measured if one.step == step]
+    sizes = sorted({one.rollouts for one in own})
+    middle = [float(np.median([getattr(one, value) for one in own if one.rollouts == size])) for size in sizes]
+    return np.array(sizes, float), np.array(middle)
+
+
+def summary(measured: Sequence[Measured]) -> None:
+    """Slopes of time and memory, and what the sizes up to a quarter of the largest foretell of the largest."""
+    heads = f"{'CPU s/1,000':>11} {'wall s/1,000':>12} {'MB/1,000':>9} {'r² of CPU':>10}"
+    print(f"{'step':12} {heads}   CPU s of the largest: foretold, measured")
+    for step in dict.fromkeys(one.step for one in measured):
+        sizes, cpu = lines(measured, step, "cpu_s")
+        if len(sizes) < 2:
+            continue
+        series = [lines(measured, step, what)[1] for what in ("cpu_s", "wall_s", "peak_mb")]
+        slopes = [1000 * np.polyfit(sizes, values, 1)[0] for values in series]
+        straight = np.corrcoef(sizes, cpu)[0, 1] ** 2
+        small = sizes <= sizes[-1] / 4
+        largest = ""
+        if small.sum() > 1:
+            guess = float(np.polyval(np.polyfit(sizes[small], cpu[small], 1), sizes[-1]))
+            largest = f"{guess:8.1f} {cpu[-1]:8.1f}  ({guess / cpu[-1] - 1:+.0%})"
+        print(f"{step:12} {slopes[0]:11.4f} {slopes[1]:12.4f} {slopes[2]:9.3f} {straight:10.4f}   {largest}")
+
+
+def draw(measured: Sequence[Measured], path: Path) -> None:
+    """Time and memory by size, on logarithmic axes: a straight line of slope one is linear growth."""
+    from fot.report import drawing
+    from fot.report.exhibit import Figure
+
+    def on(canvas: object) -> None:
+        for at, (value, name) in enumerate((("cpu_s", "processor seconds"), ("peak_mb", "peak of memory, MB")), 1):
+            axes = drawing.panel(canvas, 1, 2, at, x="rollouts", y=name)  # type: ignore[arg-type]
+            steps = [step for step in STEPS if step not in ("library", "sweep again")]
+            for which, step in enumerate(steps):
+                sizes, values = lines(measured, step, value)
+                if len(sizes):
+                    mark, dash, color = drawing.MARKS[which], drawing.DASHES[which], drawing.SERIES[which]
+                    axes.loglog(sizes, values, marker=mark, ls=dash, color=color, label=step)
+        drawing.legend(axes, 1, "center right")
+
+    path.write_text(drawing.svg(Figure("scale", "Time and memory by pool size", on, 7.2, 3.0), "synthetic texts"))
+
+
+if __name__ == "__main__":
+    main()
