@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import comb, isnan, sqrt
+from math import comb, isnan
+from typing import TypeVar
 
 from fot.tasks.arithmetic import Problem, Step
 
@@ -20,6 +21,8 @@ MARKERS = (
     "Re-examining", "This isn't", "Let me try",
 )  # fmt: skip
 OUTCOMES = ("correct", "incorrect", "no answer")
+T = TypeVar("T")
+_DRAWS = 400
 _EQUATION = re.compile(r"(\d+)([+*-])(\d+)([+-])(\d)=(\d+)")
 _RESULT = re.compile(r"(\d{3})([+*-])(\d+)[.:] [^\n]*?(?:So|Also|This gives) (\d{3})")
 _BOXED = re.compile(r"\\boxed\{(\d+)\}")
@@ -110,19 +113,15 @@ Groups = Sequence[Sequence[Attempt]]
 
 
 def profile(problems: Sequence[Problem], rollouts: Groups, *, seed: int = 0) -> dict[str, object]:
-    """The behaviour profile of some rollouts for each problem.
-
-    Figures over problems carry a 95% bootstrap interval over problems, shares of rollouts a Wilson interval.
-    """
+    """The behaviour profile of some rollouts for each problem; intervals are 95% bootstraps over problems."""
     flat = [attempt for group in rollouts for attempt in group]
     return {
         "problems": len(rollouts),
         "rollouts": len(flat),
         **{name: _bootstrap(figure, rollouts, seed) for name, figure in _OVER_PROBLEMS.items()},
         "by outcome": {outcome: _of_outcome(outcome, rollouts, seed) for outcome in OUTCOMES},
-        "auroc within problems": _mean_within_auroc(rollouts),
-        "no answer": _wilson(sum(a.answer is None for a in flat), len(flat)),
-        **_recovery(problems, rollouts),
+        "auroc within problems": _bootstrap(_mean_within_auroc, rollouts, seed),
+        **_recovery(problems, rollouts, seed),
         **redo_rates([attempt.text for attempt in flat]),
         "tokens": _lengths(flat),
         "pass@k curve": {
@@ -151,17 +150,23 @@ def _of_outcome(outcome: str, groups: Groups, seed: int) -> dict[str, dict[str, 
     return {name: _bootstrap(figure, groups, seed) for name, figure in figures.items()}
 
 
-def _recovery(problems: Sequence[Problem], rollouts: Groups) -> dict[str, object]:
-    """Of the rollouts that show a wrong step (and of those that show a false equation), how many end correct."""
-    pairs = [(problem, a) for problem, group in zip(problems, rollouts, strict=True) for a in group]
-    erring = [a for problem, a in pairs if shows_wrong_step(problem, a.text)]
-    false = [a for _, a in pairs if has_false_equation(a.text)]
+def _recovery(problems: Sequence[Problem], rollouts: Groups, seed: int) -> dict[str, dict[str, float]]:
+    """How many rollouts show a wrong step (and how many a false equation), and how many of those end correct."""
+    pairs = list(zip(problems, rollouts, strict=True))
+    erring = [[a.is_correct for a in group if shows_wrong_step(problem, a.text)] for problem, group in pairs]
+    false = [[a.is_correct for a in group if has_false_equation(a.text)] for _, group in pairs]
+    sizes = [len(group) for group in rollouts]
     return {
-        "shows a wrong step": _wilson(len(erring), len(pairs)),
-        "recovery": _wilson(sum(a.is_correct for a in erring), len(erring)),
-        "shows a false equation": _wilson(len(false), len(pairs)),
-        "recovery from a false equation": _wilson(sum(a.is_correct for a in false), len(false)),
+        "shows a wrong step": _bootstrap(_ratio, list(zip(map(len, erring), sizes, strict=True)), seed),
+        "recovery": _bootstrap(_ratio, [(sum(ends), len(ends)) for ends in erring], seed),
+        "shows a false equation": _bootstrap(_ratio, list(zip(map(len, false), sizes, strict=True)), seed),
+        "recovery from a false equation": _bootstrap(_ratio, [(sum(ends), len(ends)) for ends in false], seed),
     }
+
+
+def _ratio(counts: Sequence[tuple[int, int]]) -> float:
+    trials = sum(trials for _, trials in counts)
+    return sum(hits for hits, _ in counts) / trials if trials else float("nan")
 
 
 def _lengths(flat: Sequence[Attempt]) -> dict[str, float]:
@@ -207,7 +212,11 @@ def _auroc_of_groups(groups: Groups) -> float:
 
 def _mean_within_auroc(groups: Groups) -> float:
     values = [auroc([(density(a.text), not a.is_correct) for a in g]) for g in groups]
-    return round(_mean([value for value in values if not isnan(value)]), 4)
+    return _mean([value for value in values if not isnan(value)])
+
+
+def _never_answered(groups: Groups) -> float:
+    return _mean([a.answer is None for g in groups for a in g])
 
 
 def auroc(scored: Sequence[tuple[float, bool]]) -> float:
@@ -233,28 +242,15 @@ _OVER_PROBLEMS: dict[str, Callable[[Groups], float]] = {
     "length not correct/correct": lambda groups: _length_ratio(groups, answered=False),
     "length incorrect/correct": lambda groups: _length_ratio(groups, answered=True),
     "auroc of density for wrong": _auroc_of_groups,
+    "no answer": _never_answered,
 }
 
 
-def _bootstrap(figure: Callable[[Groups], float], groups: Groups, seed: int) -> dict[str, float]:
+def _bootstrap(figure: Callable[[Sequence[T]], float], of_problems: Sequence[T], seed: int) -> dict[str, float]:
     rng = random.Random(seed)
-    draws = sorted(figure(rng.choices(groups, k=len(groups))) for _ in range(200))
-    return {"value": round(figure(groups), 4), "low": round(draws[4], 4), "high": round(draws[194], 4)}
-
-
-def _wilson(hits: int, trials: int) -> dict[str, float]:
-    if not trials:
-        return {"value": float("nan"), "low": 0.0, "high": 1.0}
-    z = 1.959964
-    share = hits / trials
-    middle = share + z * z / (2 * trials)
-    spread = z * sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
-    scale = 1 + z * z / trials
-    return {
-        "value": round(share, 4),
-        "low": round((middle - spread) / scale, 4),
-        "high": round((middle + spread) / scale, 4),
-    }
+    draws = sorted(figure(rng.choices(of_problems, k=len(of_problems))) for _ in range(_DRAWS))
+    low, high = draws[_DRAWS // 40], draws[-1 - _DRAWS // 40]
+    return {"value": round(figure(of_problems), 4), "low": round(low, 4), "high": round(high, 4)}
 
 
 def _pass_at(k: int, n: int, hits: int) -> float:

@@ -25,6 +25,7 @@ _NUMBERS = (
     ("length not correct/correct", "1.5 or more"),
     ("length incorrect/correct", ""),
     ("auroc of density for wrong", "0.65 or more"),
+    ("auroc within problems", ""),
 )
 
 
@@ -57,7 +58,6 @@ def table(profile: dict[str, Any]) -> str:
         lines.append(f"| {name} | {wanted} | {value:.2f} | {low:.2f} to {high:.2f} |")
     tokens = profile["tokens"]
     lines += [
-        f"| AUROC within problems (mean) | | {profile['auroc within problems']:.2f} | |",
         f"| tokens, mean / median / 95% / longest | 150 or more | "
         f"{tokens['mean']:.0f} / {tokens['median']} / {tokens['p95']} / {tokens['max']} | |",
         f"| flags that were true / redo right after a true flag | | "
@@ -67,10 +67,11 @@ def table(profile: dict[str, Any]) -> str:
 
 
 def fill(text: str, mark: str, content: str) -> str:
-    """The text with what stands between the marks replaced."""
-    return re.sub(
-        rf"(<!-- {mark} -->\n).*?(<!-- end of {mark} -->)", lambda m: f"{m[1]}{content}\n{m[2]}", text, flags=re.S
-    )
+    """The text with what stands between the marks replaced; raises `ValueError` where the text has no such marks."""
+    between = re.compile(rf"(<!-- {mark} -->\n).*?(<!-- end of {mark} -->)", re.S)
+    if not between.search(text):
+        raise ValueError(f"the text has no place for {mark}")
+    return between.sub(lambda marks: f"{marks[1]}{content}\n{marks[2]}", text)
 
 
 if __name__ == "__main__":

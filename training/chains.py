@@ -7,12 +7,14 @@ Nothing of this runs when the model is used.
 
 from __future__ import annotations
 
+import hashlib
 import random
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
-from fot.tasks.arithmetic import MODULUS, Problem, Step
+from fot.tasks.arithmetic import MODULUS, Problem, Step, draw_problems
 
-__all__ = ["CALM", "CONTRASTING", "LEGIBLE", "REALISTIC", "Noise", "write_chain"]
+__all__ = ["CALM", "CONTRASTING", "LEGIBLE", "REALISTIC", "Noise", "digest", "write_chain"]
 
 Levels = tuple[float, float, float, float]
 Beliefs = tuple[tuple[int, int, int], ...]
@@ -321,6 +323,13 @@ def _slipped(operation: str, left: int, right: int, carry: int, rng: random.Rand
 def write_chain(problem: Problem, noise: Noise, rng: random.Random) -> str:
     """One chain for `problem`, from the first thought to the boxed answer; it may be far longer than a context."""
     return _Writer(problem, noise, rng).chain()
+
+
+def digest(noise: Noise) -> str:
+    """A checksum of the writer: of the first chains that it writes under `noise`."""
+    rng = random.Random(0)
+    problems = islice(draw_problems("train", 4, seed=0), 200)
+    return hashlib.sha256("".join(write_chain(problem, noise, rng) for problem in problems).encode()).hexdigest()
 
 
 assert MODULUS == 10**_PLACES

@@ -27,6 +27,7 @@ def test_the_demo_says_what_its_lines_mean_shows_thoughts_and_replays_the_sample
     *before, last = reasoner.CHECKPOINTS
     assert f"{', '.join(map(str, before))} and {last}" in said.err
     assert said.err.count("per 1,000 characters:") == 2
+    assert "fot solve" in said.err
     assert "51 of 64" in said.out
     assert "prunes at random" in said.out
 

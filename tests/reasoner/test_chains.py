@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fot import reasoner
 from fot.core.markers import PAPER_KERNEL
 from fot.tasks.arithmetic import draw_problems
 
@@ -27,6 +28,7 @@ def load(name):
 
 chains = load("chains")
 behaviour = load("behaviour")
+card = load("card")
 NEVER = (0.0, 0.0, 0.0, 0.0)
 FAULTLESS = {"slip": NEVER, "belief": NEVER, "belief_on_redo": 0.0, "spiral_goes_on": 0.5}
 NOISES = [chains.CALM, chains.REALISTIC, chains.LEGIBLE, chains.CONTRASTING]
@@ -150,3 +152,24 @@ def test_the_profile_tells_outcomes_apart():
     assert told["length incorrect/correct"]["value"] == 2
     assert told["length not correct/correct"]["value"] == 3.25
     assert told["no answer"]["value"] == 0.25
+
+
+@pytest.mark.parametrize("name", ["calm", "realistic", "legible", "contrasting"])
+def test_the_writer_is_the_one_that_the_weights_learnt_from(name):
+    """A changed writer needs new weights: the manifest ties the two together."""
+    noises = dict(zip(("calm", "realistic", "legible", "contrasting"), NOISES, strict=True))
+    assert chains.digest(noises[name]) == reasoner.manifest()["recipe"]["chains"][name]
+
+
+def test_figures_go_between_their_marks_and_nowhere_else():
+    text = "a\n<!-- profile -->\nold\n<!-- end of profile -->\nb"
+    assert card.fill(text, "profile", "new") == "a\n<!-- profile -->\nnew\n<!-- end of profile -->\nb"
+    with pytest.raises(ValueError, match="outcomes"):
+        card.fill(text, "outcomes", "new")
+
+
+@pytest.mark.parametrize("mark", ["outcomes", "profile"])
+def test_the_model_card_has_its_figures(mark):
+    before, _, after = card.CARD.read_text(encoding="utf-8").partition(f"<!-- {mark} -->\n")
+    assert before
+    assert after.startswith("| |" if mark == "outcomes" else "| figure |")

@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 
 __all__ = ["demo"]
 
+_NEXT = """
+This model is a demonstration. What holds for real reasoning models was measured on their rollouts ("Measured", in the
+documentation).
+
+  fot demo --problem 1         the same with another problem
+  fot solve 'Start with 345. Step 1: add 678. Step 2: multiply by 7. What is the result modulo 1000?'
+  fot doctor --base-url URL    is the server of a real model fit for this?
+  fot --help                   all commands
+"""
+
 
 def demo(*, problem: int = 0, k: int = 32, seed: int = 42, pool: bool = False, json: bool = False) -> None:
     """Watch a funnel narrow on the tiny model in the box, and what it saves.
@@ -142,6 +152,7 @@ def _print(gold: str, funnel: Result, majority: Result) -> None:
         f"{1 - funnel.wall_s / majority.wall_s:.0%} of the time"
     )
     print_recorded(funnel.policy)
+    console(sys.stderr).print(_NEXT)
 
 
 def _as_json(gold: str, funnel: Result, majority: Result) -> dict[str, object]:
