@@ -1,4 +1,4 @@
-"""Put the measured figures into the model card: `docs/reasoner.md` between its marks, from evaluation JSON."""
+"""Put the measured figures into the model card: `docs/reasoner.md` between its marks, from what the scripts printed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def outcomes(profile: dict[str, Any]) -> str:
 
 def table(profile: dict[str, Any]) -> str:
     """The figures that were aimed at, and what else describes the model, as Markdown."""
-    lines = ["| figure | wanted | measured | 95% interval |", "|---|---|---|---|"]
+    drawn = f"{profile['problems']} problems, {profile['rollouts']:,} rollouts"
+    lines = [f"| figure ({drawn}) | wanted | measured | 95% interval |", "|---|---|---|---|"]
     for name, wanted in _SHARES:
         value, low, high = (100 * profile[name][key] for key in ("value", "low", "high"))
         lines.append(f"| {name} | {wanted} | {value:.1f}% | {low:.1f} to {high:.1f} |")
@@ -66,6 +67,35 @@ def table(profile: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def replayed(told: dict[str, Any]) -> str:
+    """What `fot simulate --json` says of each method."""
+    lines = [
+        f"| {told['pool']['problems']} problems | right | won/lost | interval (pp) | attention | tokens | latency |",
+        "|---" * 7 + "|",
+    ]
+    for method in told["methods"]:
+        low, high = method["ci95_pp"]
+        saved = " | ".join(f"{method['savings'][name]:.1%}" for name in ("attention", "tokens", "latency"))
+        change = f"{method['wins']:.3g}/{method['losses']:.3g} | {low:+.1f} to {high:+.1f}" if method["delta"] else "|"
+        lines.append(f"| `{method['spec']}` | {method['correct']:.4g} | {change} | {saved} |")
+    return "\n".join(lines)
+
+
+def by_belief(told: dict[str, dict[str, Any]]) -> str:
+    """What `beliefs.py` says of the problems that meet a false belief, and of the others."""
+    first = next(iter(told.values()))
+    policies = [name for name in first if isinstance(first[name], dict)]
+    lines = ["| | " + " | ".join(told) + " |", "|---" * (len(told) + 1) + "|"]
+    for name, form in (("problems", "{:d}"), ("pass@1", "{:.1%}"), ("auroc within problems", "{:.2f}")):
+        lines.append(f"| {name} | " + " | ".join(form.format(group[name]) for group in told.values()) + " |")
+    for policy in policies:
+        cells = [
+            f"{group[policy]['right']:.4g} / {group[policy]['share of right votes']:.1%}" for group in told.values()
+        ]
+        lines.append(f"| `{policy.split(':')[0]}`: right / share of right votes | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def fill(text: str, mark: str, content: str) -> str:
     """The text with what stands between the marks replaced; raises `ValueError` where the text has no such marks."""
     between = re.compile(rf"(<!-- {mark} -->\n).*?(<!-- end of {mark} -->)", re.S)
@@ -77,7 +107,18 @@ def fill(text: str, mark: str, content: str) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("profile", type=Path, help="what evaluate.py printed")
+    parser.add_argument("replay", type=Path, help="what fot simulate --json printed")
+    parser.add_argument("beliefs", type=Path, help="what beliefs.py printed")
     options = parser.parse_args()
-    measured = json.loads(options.profile.read_text())
-    filled = fill(CARD.read_text(), "outcomes", outcomes(measured))
-    CARD.write_text(fill(filled, "profile", table(measured)))
+    profile, replay, beliefs = (
+        json.loads(path.read_text()) for path in (options.profile, options.replay, options.beliefs)
+    )
+    card = CARD.read_text()
+    for place, figures in (
+        ("outcomes", outcomes(profile)),
+        ("profile", table(profile)),
+        ("replay", replayed(replay)),
+        ("beliefs", by_belief(beliefs)),
+    ):
+        card = fill(card, place, figures)
+    CARD.write_text(card)

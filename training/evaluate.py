@@ -10,24 +10,30 @@ from pathlib import Path
 
 from behaviour import Attempt, profile
 
-from fot.tasks.arithmetic import Problem, parse_problem, split_of
+from fot.core.rollout import Rollout
+from fot.tasks.arithmetic import parse_problem, split_of
 
 
-def evaluate(pools: list[Path]) -> dict[str, object]:
-    """The profile of all problems of some recorded pools together; every one must be of the test split."""
+def read(pools: list[Path]) -> list[list[Rollout]]:
+    """The rollouts of recorded pools, problem by problem; raises `ValueError` at a problem that was trained on."""
     rows = []
     for pool in pools:
         with gzip.open(pool, "rt", encoding="utf-8") as lines:
-            rows += [json.loads(line) for line in lines]
-    asked: list[Problem] = []
-    groups: list[list[Attempt]] = []
-    for _, group in groupby(rows, key=lambda row: row["problem_id"]):
-        members = list(group)
-        asked.append(parse_problem(members[0]["problem_id"]))
-        groups.append([Attempt(row["text"], row["n_tokens"], row["gold"]) for row in members])
-    if any(split_of(problem) != "test" for problem in asked):
+            rows += [Rollout(**json.loads(line)) for line in lines]
+    if any(split_of(parse_problem(row.problem_id)) != "test" for row in rows):
         raise ValueError("a pool holds problems of the train split")
-    return profile(asked, groups)
+    return [list(group) for _, group in groupby(rows, key=lambda row: row.key)]
+
+
+def attempts(group: list[Rollout]) -> list[Attempt]:
+    """The rollouts of one problem as they are judged."""
+    return [Attempt(row.text, row.tokens, row.gold or "") for row in group]
+
+
+def evaluate(pools: list[Path]) -> dict[str, object]:
+    """The profile of all problems of some recorded pools together."""
+    groups = read(pools)
+    return profile([parse_problem(group[0].problem_id) for group in groups], [attempts(group) for group in groups])
 
 
 if __name__ == "__main__":
