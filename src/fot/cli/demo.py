@@ -68,6 +68,7 @@ async def _demo(number: int, k: int, seed: int, json: bool) -> None:
         screen.print(f"  {chosen.text}\n\n{_legend()}\n")
     engine = Embedded(parallel=k)
     try:
+        await engine.counters()  # loads the model, so that neither method waits for it
         funnel = await _run(engine, chosen.text, None, k, seed, is_drawn=not json)
         if not json:
             screen.print(_excerpts(funnel))
@@ -147,9 +148,10 @@ def _print(gold: str, funnel: Result, majority: Result) -> None:
     ]
     print_table(("method", "answer", "votes", "tokens", "attention (10⁶ token²)", "seconds"), rows, text_columns=2)
     saved = funnel.savings_against([rollout.tokens for rollout in majority.rollouts])
+    time = 1 - funnel.wall_s / majority.wall_s
     print_note(
         f"saved: {saved.attention:.0%} of the attention, {saved.tokens:.0%} of the tokens, "
-        f"{1 - funnel.wall_s / majority.wall_s:.0%} of the time"
+        + (f"{time:.0%} of the time" if time > 0 else "none of the time (is this machine busy?)")
     )
     print_recorded(funnel.policy)
     console(sys.stderr).print(_NEXT)
