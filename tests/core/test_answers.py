@@ -19,6 +19,8 @@ from fot.core.answers import answer_key
         ("-0", "0"),
         ("+7", "7"),
         ("a  b", "a b"),
+        ("10\\,000", "10000"),
+        ("1\\,234\\,567", "1234567"),
     ],
 )
 def test_the_same_answer_has_one_key(one, other):
@@ -39,6 +41,10 @@ def test_the_same_answer_has_one_key(one, other):
         ("\\leftarrow", "arrow"),
         ("3.0", "30"),
         ("", "0"),
+        ("5\\ 6", "56"),
+        ("1\\,2", "12"),
+        ("5~6", "56"),
+        ("1\\,2345", "12345"),
     ],
 )
 def test_different_answers_keep_different_keys(one, other):

@@ -34,7 +34,7 @@ def test_a_file_is_judged_line_by_line_in_order(capsys, tmp_path):
     code, out, err = run(capsys, str(file), "--grader", "exact")
     assert code == 0
     assert len(out.splitlines()) == 6
-    assert "5 pairs by exact/1: 2 correct, 1 wrong, 1 no_answer, 1 undecided" in err
+    assert "5 pairs by exact/2: 2 correct, 1 wrong, 1 no_answer, 1 undecided" in err
 
 
 def test_bad_rows_are_named_and_keep_their_place(capsys, tmp_path):

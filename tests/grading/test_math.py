@@ -27,6 +27,15 @@ NOT_FOUND = {
     (r"\frac{\pi^2}{6}", r"\zeta(2)"): Judgement.UNDECIDED,
     (r"\text{DNE}", r"\text{does not exist}"): Judgement.WRONG,
     ("FF_{16}", "255_{10}"): Judgement.WRONG,
+    ("1/2", r"\frac{1}{2} \text{ or } 0.5"): Judgement.WRONG,
+    ("10:18", "5:9"): Judgement.UNDECIDED,
+    (r"\text{no solutions}", r"\text{no solution}"): Judgement.UNDECIDED,
+    ("100", r"\text{one hundred}"): Judgement.UNDECIDED,
+    ("125", r"\text{one hundred twenty-five}"): Judgement.UNDECIDED,
+    (r"\frac{1}{2}", r"\text{one half}"): Judgement.UNDECIDED,
+    (r"\frac{1}{2}", "half"): Judgement.UNDECIDED,
+    (r"\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}1&2\end{pmatrix}^T"): Judgement.UNDECIDED,
+    (r"\text{lcm}(4,6)", "12"): Judgement.UNDECIDED,
 }
 """Equal, and not found to be: the pairs of the table that err, on the safe side."""
 VERDICTS = {"yes": Judgement.CORRECT, "no": Judgement.WRONG, "ask": Judgement.UNDECIDED}

@@ -52,7 +52,7 @@ def test_every_unbiased_rollout_has_a_grade(pool):
     assert (graded.distinct, graded.left_out) == (5, 1)
     assert told[-1] == (5, 5)
     with GradeStore(pool.path / "grades.sqlite") as store:
-        assert sum(store.counts()["exact/1"].values()) == 5
+        assert sum(store.counts()["exact/2"].values()) == 5
 
 
 def test_a_program_of_one_line_reaches_its_grader_as_it_was_written(tmp_path):
@@ -84,12 +84,12 @@ def test_the_command_counts_keeps_and_writes(pool, tmp_path, capsys):
     assert main(["grade", str(pool.path), "--grader", "exact", "--out", str(out)]) == 0
     printed = capsys.readouterr()
     assert "5 rollouts, --commit boxed" in printed.out
-    assert "5 distinct pairs of reference and answer by exact/1" in printed.err
+    assert "5 distinct pairs of reference and answer by exact/2" in printed.err
     assert "1 undecided: there is no reference answer" in printed.err
     assert "1 rollouts with unbiased = false are left out" in printed.err
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [each["verdict"] for each in rows] == ["correct", "wrong", "no_answer", "undecided", "correct"]
-    assert {each["grader"] for each in rows} == {"exact/1"}
+    assert {each["grader"] for each in rows} == {"exact/2"}
     assert main(["grade", str(pool.path), "--grader", "exact", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["schema"], told["rollouts"], told["distinct"]) == ("fot.grade/1", 5, 5)
@@ -134,7 +134,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path):
     command = [sys.executable, "-c", KILLED, str(tmp_path / "pool")]
     assert subprocess.run(command, check=False, env=environment).returncode == -signal.SIGKILL
     with GradeStore(tmp_path / "pool" / "grades.sqlite") as store:
-        kept = sum(store.counts()["exact/1"].values())
+        kept = sum(store.counts()["exact/2"].values())
     assert 0 < kept < 1_000
     told = []
     with grader("exact") as judge:

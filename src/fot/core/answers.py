@@ -11,6 +11,7 @@ import re
 __all__ = ["answer_key"]
 
 _SPACING = re.compile(r"\\[!,;: ]|~")
+_BETWEEN_NUMBERS = re.compile(r"(?<=\d)(?:\\[,;: ]|~)+(?=\d)(?!\d{3}(?!\d))", re.ASCII)
 _TEXT = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)\{([^{}]*)\}")
 _INTEGER = re.compile(r"([+-]?)0*(\d+)\Z", re.ASCII)
 _LETTER = re.compile(r"\(?([A-Z])[).]?\Z")
@@ -30,7 +31,8 @@ def answer_key(answer: str) -> str:
 
 
 def _rewrite(key: str) -> str:
-    key = _SPACING.sub("", key.strip("$").strip())
+    key = _BETWEEN_NUMBERS.sub(" ", key.strip("$").strip())  # `5\ 6` is not 56; `10\,000` is a number
+    key = _SPACING.sub("", key)
     key = _LEFT_RIGHT.sub("", key.replace("\\dfrac", "\\frac").replace("\\tfrac", "\\frac"))
     whole = _TEXT.fullmatch(key)
     key = " ".join((whole.group(1) if whole else key).split()).rstrip(".")

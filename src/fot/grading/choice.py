@@ -16,13 +16,14 @@ from fot.grading.base import Grade, GraderOptions, Judgement, Pair, distinct, pr
 
 __all__ = ["ChoiceGrader", "read_choice"]
 
-_STYLE = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathsf|mbox|boldsymbol)\s*\{([^{}]*)\}")
+_STYLE = re.compile(r"\\(?:boxed|text|textbf|textit|textrm|mathrm|mathbf|mathsf|mbox|boldsymbol)\s*\{([^{}]*)\}")
 _LEAD = re.compile(
     r"(?:(?:the\s+)?(?:correct\s+)?(?:final\s+)?(?:answer|option|choice)\s*(?:is\b|:)?\s*)+", re.IGNORECASE
 )
 _ALONE = re.compile(r"[(\[]?\s*([A-Ja-j])\s*[)\]]?[.:]?\Z")
 _WITH_TEXT = re.compile(r"(?:[(\[]\s*([A-J])\s*[)\]][.:]?|([A-J])\s*[).:\]])\s*(\S.*)\Z", re.DOTALL)
-_SEVERAL = re.compile(r"[(\[]?[A-J][)\]]?(?:\s*(?:,|and|or|&|/)\s*[(\[]?[A-J][)\]]?)+[.]?\Z")
+_SEVERAL = re.compile(r"[(\[]?[A-J][).\]]?(?:\s*(?:,|and|or|&|/)\s*[(\[]?[A-J][).\]]?)+\Z")
+_ANOTHER = re.compile(r"\s*(?:,|and\b|or\b|&|/)\s*(?:[(\[]\s*[A-J]\s*[)\]]|[A-J]\s*[).\]]|[A-J]\Z)")
 _LONGEST = 4096
 
 
@@ -30,7 +31,8 @@ def read_choice(answer: str) -> tuple[str | None, str]:
     """The letter that an answer names (None: none, or several), and the text beside it."""
     if len(answer) > _LONGEST:
         return None, answer
-    text = " ".join(_STYLE.sub(r" \1 ", answer.strip().strip("$")).replace("*", " ").split()).strip("{} ")
+    plain = _STYLE.sub(r" \1 ", _STYLE.sub(r" \1 ", answer.strip().strip("$")))
+    text = " ".join(plain.replace("*", " ").split()).strip("{} ")
     text = re.sub(r"\\[,;:! ]", " ", text).strip()
     lead = _LEAD.match(text)
     bare = text[lead.end() :] if lead else text
@@ -38,7 +40,7 @@ def read_choice(answer: str) -> tuple[str | None, str]:
     if alone:
         return alone.group(1).upper(), ""
     with_text = _WITH_TEXT.match(bare)
-    if with_text:
+    if with_text and not _ANOTHER.match(with_text.group(3)):
         return with_text.group(1) or with_text.group(2), with_text.group(3)
     return None, text
 
@@ -47,7 +49,7 @@ class ChoiceGrader:
     """Correct when the answer names the reference's option."""
 
     name = "choice"
-    version = "choice/1"
+    version = "choice/2"
 
     def __init__(self, options: GraderOptions | None = None) -> None:
         """Takes the options that every grader takes, and needs none."""

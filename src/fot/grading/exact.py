@@ -18,7 +18,7 @@ class ExactGrader:
     """Correct when both answers have one key (`fot.core.answers.answer_key`)."""
 
     name = "exact"
-    version = "exact/1"
+    version = "exact/2"
 
     def __init__(self, options: GraderOptions | None = None) -> None:
         """Takes the options that every grader takes, and needs none."""

@@ -20,9 +20,9 @@ from fot.core.answers import answer_key
 from fot.core.registry import unknown_name
 from fot.core.vote import Ballot, plurality
 from fot.grading.base import Grade, GraderOptions, Judgement
+from fot.grading.bodies import Question, compare_bodies, is_equation
 from fot.grading.forms import Form, read_form
 from fot.grading.limits import static_limit
-from fot.grading.relation import Question, compare_bodies, is_equation
 
 __all__ = ["KEYS", "ExactKeys", "Keys", "MathKeys", "Merging", "vote_classes", "vote_keys", "winners_changed"]
 

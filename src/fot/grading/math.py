@@ -15,9 +15,10 @@ from typing import Any, Self
 from fot.core.answers import answer_key
 from fot.errors import MissingExtra
 from fot.grading.base import Grade, GraderOptions, Judgement, Pair, distinct, prejudge
+from fot.grading.bodies import Question, letters_differ_in_case
 from fot.grading.forms import read_form
 from fot.grading.limits import static_limit
-from fot.grading.relation import Question, compare_forms, letters_differ_in_case
+from fot.grading.relation import compare_forms
 from fot.grading.workers import Lost, WorkerPool
 
 __all__ = ["MathGrader", "answer_questions", "math_pool"]
@@ -62,7 +63,7 @@ class MathGrader:
         """The version of our own rules and that of math-verify: a change of either may change a grade."""
         from importlib.metadata import version
 
-        return f"math/2+math-verify-{version('math-verify')}"
+        return f"math/3+math-verify-{version('math-verify')}"
 
     @property
     def process_ids(self) -> list[int]:

@@ -20,9 +20,8 @@ from fot.grading.numerals import LEAST_DIGITS, read_numeral
 __all__ = ["compare", "main"]
 
 _MEMORY = 3 * 2**30
-_TIGHT = 1e-40
-_DECIMAL = 1e-5
 _DIGITS = 60
+_TOLD = {True: "math-verify: equal", False: "math-verify: not equal"}
 
 
 def main() -> None:
@@ -34,6 +33,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     logging.disable(logging.CRITICAL)
     import math_verify  # noqa: F401 - before the first limit starts to count
+
+    import fot.grading.math_numbers  # noqa: F401 - likewise
 
     print(json.dumps({"ready": True}), file=replies, flush=True)
     for line in sys.stdin:
@@ -53,16 +54,11 @@ def compare(gold: str, answer: str, *, is_rounded: bool) -> tuple[bool | None, s
         rounded = _rounded(gold, answer, golds, answers)
         if rounded is not None:
             return rounded, "rounded" if rounded else "another number, or rounded to fewer than six digits"
-        equal = _verify(golds, answers)
-        exact = ([], []) if equal else _exactly(golds, answers)
-        if exact[0]:
-            golds, answers = exact
-            equal = _verify(golds, answers)
-        if equal and _is_apart(golds[0], answers[0], _DECIMAL if is_rounded and not exact[0] else _TIGHT):
-            return False, "equal only after math-verify's rounding"
+        meant = _meant(golds, answers)
+        equal = any(_verify(*read) for read in ((golds, answers), meant, _in_fractions(*meant)))
+        return _checked(equal, meant[0][0], meant[1][0], is_rounded=is_rounded)
     except Exception as error:  # whatever a hostile string brings about in a parser is no judgement
         return None, f"math-verify failed: {type(error).__name__}"
-    return bool(equal), "math-verify: equal" if equal else "math-verify: not equal"
 
 
 def _read(latex: str) -> list[Any]:
@@ -84,32 +80,41 @@ def _verify(golds: list[Any], answers: list[Any]) -> bool:
     return bool(verify(golds, answers, timeout_seconds=None, raise_on_error=True, allow_set_relation_comp=True))
 
 
-def _exactly(golds: list[Any], answers: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Both once more, where that may change what is equal, and else nothing.
-
-    Decimals become fractions (`2^{0.5}` is a root), and `i` the imaginary unit when there is no other unknown.
-    """
+def _meant(golds: list[Any], answers: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Both with real odd roots of negative numbers, or with `i` as the imaginary unit if there is no other unknown."""
     import sympy
 
     parts = [part for part in (*golds, *answers) if isinstance(part, sympy.Basic)]
     symbols = {symbol for part in parts for symbol in part.free_symbols}
     imaginary = dict.fromkeys(symbols, sympy.I) if {symbol.name for symbol in symbols} == {"i"} else {}
-    if not imaginary and not any(part.atoms(sympy.Float) for part in parts):
-        return [], []
+    is_complex = bool(imaginary) or any(part.has(sympy.I) for part in parts)
 
-    def exact(part: Any) -> Any:
+    def meant(part: Any) -> Any:
         if not isinstance(part, sympy.Basic):
             return part
-        return _in_fractions(part).subs(imaginary)
+        return part.subs(imaginary) if is_complex else part.replace(_is_odd_root, _real_root)
 
-    return [exact(part) for part in golds], [exact(part) for part in answers]
+    return [meant(part) for part in golds], [meant(part) for part in answers]
 
 
-def _in_fractions(part: Any) -> Any:
-    """The expression with a fraction for each of its decimals."""
+def _in_fractions(golds: list[Any], answers: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Both with fractions for their decimals: `2^{0.5}` is a root."""
     import sympy
 
-    return part.xreplace({number: sympy.Rational(str(number)) for number in part.atoms(sympy.Float)})
+    from fot.grading.math_numbers import in_fractions
+
+    exact = (
+        [in_fractions(part) if isinstance(part, sympy.Basic) else part for part in read] for read in (golds, answers)
+    )
+    return next(exact), next(exact)
+
+
+def _is_odd_root(part: Any) -> bool:
+    return bool(part.is_Pow and part.exp.is_Rational and part.exp.q > 1 and part.exp.q % 2 and part.base.is_negative)
+
+
+def _real_root(part: Any) -> Any:
+    return (-1) ** part.exp.p * (-part.base) ** part.exp
 
 
 def _rounded(gold: str, answer: str, golds: list[Any], answers: list[Any]) -> bool | None:
@@ -119,69 +124,55 @@ def _rounded(gold: str, answer: str, golds: list[Any], answers: list[Any]) -> bo
 
     numerals = read_numeral(gold), read_numeral(answer)
     decimals = [numeral for numeral in numerals if numeral and numeral.decimals]
+    from fot.grading.math_numbers import in_fractions
+
     endless = answers[0] if numerals[0] else golds[0]
     if len(decimals) != 1 or not isinstance(endless, sympy.Expr) or endless.free_symbols:
         return None
-    endless, decimal = _in_fractions(endless), decimals[0]
+    endless, decimal = in_fractions(endless), decimals[0]
     value = None if endless.is_rational else _value(endless)
     if value is None:
         return None
     places = 10 ** (decimal.decimals or 0)
     with mpmath.workdps(_DIGITS):
-        is_near = abs(value[0] * places - decimal.value.numerator * places // decimal.value.denominator) <= 0.5
+        is_near = abs(value * places - decimal.value.numerator * places // decimal.value.denominator) <= 0.5
     return bool(is_near) and len(str(abs(decimal.value * places))) >= LEAST_DIGITS
 
 
-def _is_apart(a: Any, b: Any, tolerance: float) -> bool:
-    """Do the values differ by more than `tolerance`, relative to the larger? False when they cannot be computed."""
-    left, right = _values(a), _values(b)
-    if left is None or right is None or len(left) != len(right):
-        return False
-    import mpmath
-
-    with mpmath.workdps(_DIGITS):
-        return any(abs(x - y) > tolerance * max(abs(x), abs(y)) for x, y in zip(left, right, strict=True))
-
-
-def _values(expression: Any) -> list[Any] | None:
-    """Numbers that stand for an expression: its value, or its parts' values, at fixed places for its symbols."""
-    import sympy
-
-    if isinstance(expression, sympy.FiniteSet):
-        numbers = _joined(expression.args)
-        return sorted(numbers, key=lambda value: (value.real, value.imag)) if numbers else None
-    if isinstance(expression, sympy.MatrixBase):
-        return _joined(expression.flat())
-    if isinstance(expression, sympy.Interval | sympy.Tuple):
-        return _joined(expression.args[:2] if isinstance(expression, sympy.Interval) else expression.args)
-    return _value(expression) if isinstance(expression, sympy.Expr) else None
-
-
-def _value(expression: Any) -> list[Any] | None:
-    import sympy
-
-    places = {
-        symbol: sympy.Rational(int.from_bytes(str(symbol).encode()) % 9973 + 1009, 997)
-        for symbol in expression.free_symbols
-    }
-    value = expression.doit().subs(places).evalf(_DIGITS)
-    return [_number(value)] if value.is_number and value.is_finite else None
-
-
-def _joined(parts: Any) -> list[Any] | None:
-    values = [_values(part) for part in parts]
-    if any(value is None for value in values):
-        return None
-    return [number for value in values if value for number in value]
-
-
-def _number(value: Any) -> Any:
+def _value(expression: Any) -> Any | None:
     """In the arithmetic of `mpmath`, whose exponents have no bounds."""
     import mpmath
 
+    value = expression.doit().evalf(_DIGITS)
+    if not (value.is_number and value.is_finite):
+        return None
     real, imaginary = value.as_real_imag()
     with mpmath.workdps(_DIGITS):
         return mpmath.mpc(mpmath.mpf(str(real)), mpmath.mpf(str(imaginary)))
+
+
+def _checked(equal: bool, gold: Any, answer: Any, *, is_rounded: bool) -> tuple[bool | None, str]:
+    """What math-verify says, held against the numbers: it compares some values to a few digits only."""
+    import sympy
+
+    from fot.grading.math_numbers import apart, is_same_kind, numbers
+
+    if isinstance(gold, sympy.Equality) != isinstance(answer, sympy.Equality):
+        gold, answer = (part.rhs if isinstance(part, sympy.Equality) else part for part in (gold, answer))
+    ours, theirs = numbers(gold), numbers(answer)
+    if ours is None or theirs is None or len(ours) != len(theirs):
+        return equal, _TOLD[equal]
+    is_apart = any(apart(*pair) for pair in zip(ours, theirs, strict=True))
+    if equal and is_apart:
+        return False, "equal only after math-verify's rounding"
+    if equal or is_apart or not is_same_kind(gold, answer):
+        return equal, _TOLD[equal]
+    if is_rounded:
+        return True, "rounded"
+    if isinstance(gold, sympy.Expr) and not gold.free_symbols | answer.free_symbols:
+        is_proved = (gold - answer).equals(0)
+        return (True, "equal numbers") if is_proved else (None, "equal to a thousand digits, and not proved to be")
+    return False, _TOLD[False]
 
 
 if __name__ == "__main__":
