@@ -38,7 +38,9 @@ def test_a_pair_is_judged_once_for_each_version(tmp_path):
         assert again.asked == []
         grade_stored(newer, PAIRS, store)
         assert len(newer.asked) == 700
-        assert store.counts() == {version: {"correct": 1, "wrong": 699} for version in (ExactGrader.version, newer.version)}
+        assert store.counts() == {
+            version: {"correct": 1, "wrong": 699} for version in (ExactGrader.version, newer.version)
+        }
 
 
 def test_pairs_that_read_alike_are_kept_apart(tmp_path):
