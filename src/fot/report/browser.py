@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fot.core.policy import Fate
 from fot.grading.base import Judgement
-from fot.report.material import Material
+from fot.report.material import CHECKPOINTS, Material
 
 __all__ = ["POINTS", "TEXT_BUDGET", "lanes", "texts"]
 
@@ -64,7 +64,7 @@ def lanes(material: Material) -> dict[str, object]:
     return {
         "models": material.models,
         "benchmarks": material.benchmarks,
-        "checkpoints": [6_000, 10_000, 14_000],
+        "checkpoints": CHECKPOINTS,
         "problems": problems,
         "answers": list(numbers),
     }

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fot.errors import MissingExtra
 from fot.report.exhibit import Figure
+from fot.report.table import MINUS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DASHES", "FAINT", "HATCHES", "INK", "MARKS", "MUTED", "PALETTE", "SERIES",
-    "bar_labels", "legend", "panel", "pdf", "percent_axis", "svg",
+    "bar_labels", "count_axis", "legend", "panel", "pdf", "percent_axis", "short", "svg",
 ]  # fmt: skip
 
 INK = "#1c2a33"
@@ -61,7 +62,9 @@ def _drawn(figure: Figure, label: str) -> Iterator[Canvas]:
         FigureCanvasAgg(canvas)
         figure.draw(canvas)
         if label:
-            canvas.text(0.995, 0.995, label, ha="right", va="top", fontsize=7, color=MUTED, style="italic")
+            room = 0.16 / figure.height  # inches
+            canvas.set_layout_engine("constrained", rect=(0, room, 1, 1 - room))
+            canvas.text(0.995, 0.005, label, ha="right", va="bottom", fontsize=7, color=MUTED, style="italic")
         yield canvas
 
 
@@ -96,11 +99,27 @@ def panel(canvas: Canvas, *where: int, x: str = "", y: str = "", title: str = ""
     return axes
 
 
-def percent_axis(axis: Any, *, signed: bool = False) -> None:
-    """Write the fractions of an axis as percentages."""
+def percent_axis(axis: Any, *, signed: bool = False, unit: str = "%") -> None:
+    """Write the fractions of an axis as percentages, or (without a unit) as percentage points."""
     from matplotlib.ticker import FuncFormatter
 
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:{'+' if signed else ''}.0f}%"))
+    form = "+.3g" if signed else ".3g"
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{format(100 * value, form).replace('-', MINUS)}{unit}"))
+
+
+def count_axis(axis: Any, *, signed: bool = False) -> None:
+    """Whole numbers only; signed ones without their sign where the side tells it."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
+    if not signed:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{abs(value):,.0f}"))
+
+
+def short(name: str, longest: int = 20) -> str:
+    """A model's name for an axis: without who published it, cut in the middle where it is long."""
+    own = name.rpartition("/")[2]
+    return own if len(own) <= longest else f"{own[: longest // 2]}…{own[-(longest - longest // 2 - 1) :]}"
 
 
 def legend(axes: Any, columns: int = 1, where: str = "best") -> None:

@@ -19,17 +19,20 @@ from fot.methods import parse
 from fot.pools.index import Index, index_of
 from fot.pools.read import Problem
 from fot.replay.evaluate import MethodResult, Row, Study
-from fot.replay.grid import grid
+from fot.replay.grid import NAMED, grid
 from fot.replay.sheet import Sheet
 from fot.replay.study import Chosen, judge_of, sheets_of, winners_merged
 from fot.replay.sweep import Sweep, sweep
 from fot.report.exhibit import NotHere
 
-__all__ = ["Cell", "Material", "Prefixes", "Rollouts"]
+__all__ = ["CHECKPOINTS", "Cell", "Material", "Prefixes", "Rollouts"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+CHECKPOINTS = NAMED["Mid"]
+"""Those of the funnel as it runs here: the paper's default."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,19 @@ from fot.core.policy import Fate
 from fot.replay.evaluate import Row
 from fot.report import drawing
 from fot.report.exhibit import Exhibit, Figure, NotHere
-from fot.report.material import Material
+from fot.report.material import CHECKPOINTS, Material
 from fot.report.steps.outcome import METHOD_COLUMNS, halves, method_row
 from fot.report.table import Column, Table, Value, number
 from fot.report.words import joined, percent, signed
 from fot.stats.resampling import ratio_bootstrap
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
 __all__ = ["attention", "baselines", "composition", "funnel"]
+
+Lanes = tuple[tuple[Value, ...], ...]
 
 WINDOWS: tuple[tuple[str, int | None], ...] = (
     ("full", None), ("window 8K", 8_192), ("window 4K", 4_096), ("window 2K", 2_048), ("window 1K", 1_024),
@@ -159,8 +162,10 @@ def funnel(material: Material) -> Exhibit:
     lengths = material.rollouts.tokens[first : first + len(fates)]
     right = material.rollouts.correct[first : first + len(fates)]
     rows = tuple(
-        (number_, fate.value, int(stop), int(length), bool(good))
-        for number_, (fate, stop, length, good) in enumerate(zip(fates, row.outcome.stops, lengths, right, strict=True))
+        (number_, fate.value, int(stop), int(length), bool(is_right))
+        for number_, (fate, stop, length, is_right) in enumerate(
+            zip(fates, row.outcome.stops, lengths, right, strict=True)
+        )
     )
     columns = (
         Column("rollout", "rollout", "count"),
@@ -169,6 +174,8 @@ def funnel(material: Material) -> Exhibit:
         Column("length", "tokens in full", "count"),
         Column("correct", "final answer correct"),
     )
+    finals = [answers for sheet in material.sheets for answers in sheet.finals][at]
+    good = {answer for answer, is_right in zip(finals, right, strict=True) if is_right}
     told = {fate: fates.count(fate) for fate in (Fate.BANKED, Fate.PRUNED, Fate.FINISHED)}
     saved = 1 - sum(stop**2 for stop in row.outcome.stops) / max(float((lengths.astype(float) ** 2).sum()), 1.0)
     sentence = (
@@ -179,7 +186,7 @@ def funnel(material: Material) -> Exhibit:
         f"{row.outcome.verdict.answer}; the reference is {problem.gold}."
     )
     figure = Figure("funnel", f"The funnel on {problem.problem_id}. Pale: what self-consistency would have generated.",
-                    lambda canvas: _draw_funnel(canvas, rows, row, base), 7, 4.6)  # fmt: skip
+                    lambda canvas: _draw_funnel(canvas, rows, row, base, good), 7, 4.6)  # fmt: skip
     note = "Shown is a problem that only the funnel gets right, else that of which it prunes most: not a typical one."
     return Exhibit(sentence=sentence, table=Table(columns, rows), figures=(figure,), notes=(note,), folded=True)
 
@@ -187,9 +194,27 @@ def funnel(material: Material) -> Exhibit:
 FATE_LOOK = {Fate.BANKED: (0, ""), Fate.PRUNED: (1, "////"), Fate.FINISHED: (2, "....")}
 
 
-def _draw_funnel(canvas: Canvas, rows: tuple[tuple[Value, ...], ...], row: Row, base: Row) -> None:
-    grid = canvas.add_gridspec(2, 2, height_ratios=(1.7, 1))
-    top = canvas.add_subplot(grid[0, :])
+def _draw_funnel(canvas: Canvas, rows: Lanes, row: Row, base: Row, good: set[str | None]) -> None:
+    grid = canvas.add_gridspec(2, 3, height_ratios=(1.7, 1))
+    _draw_lanes(canvas.add_subplot(grid[0, :]), rows)
+    _draw_narrowing(canvas.add_subplot(grid[1, 0]), rows)
+    highest = max([1.0, *base.outcome.verdict.votes.values(), *row.outcome.verdict.votes.values()])
+    for place, (name, one_row) in enumerate({"sc": base, "fot": row}.items(), start=1):
+        axes = canvas.add_subplot(grid[1, place])
+        votes = sorted(one_row.outcome.verdict.votes.items(), key=lambda item: -item[1])[:5]
+        winner = one_row.outcome.verdict.answer
+        colours = [drawing.SERIES[0] if answer == winner else drawing.FAINT for answer, _ in votes]
+        labels = [drawing.short(answer, 9) + (" ✓" if answer in good else "") for answer, _ in votes]
+        axes.bar(range(len(votes)), [number_ for _, number_ in votes], 0.6, color=colours)
+        axes.set_xticks(range(len(votes)), labels, fontsize=7.5, parse_math=False)
+        axes.set_title(f"votes of {name}")
+        axes.set_ylim(0, highest * 1.2)
+        drawing.count_axis(axes.yaxis)
+        drawing.bar_labels(axes, list(range(len(votes))), [v for _, v in votes], [f"{v:.0f}" for _, v in votes])
+    drawing.legend(canvas, 3, "outside upper center")
+
+
+def _draw_lanes(top: Axes, rows: Lanes) -> None:
     x = np.arange(len(rows))
     top.bar(x, [number(one[3]) for one in rows], 0.82, color=drawing.FAINT)
     for fate, (colour, hatch) in FATE_LOOK.items():
@@ -201,18 +226,27 @@ def _draw_funnel(canvas: Canvas, rows: tuple[tuple[Value, ...], ...], row: Row, 
         if one[4]:
             top.annotate("✓", (at, number(one[2])), xytext=(0, 1), textcoords="offset points", ha="center", fontsize=7)
     top.set_ylabel("tokens")
-    top.set_xlabel("rollouts in sampling order (✓: its full answer is correct)")
+    top.set_xlabel("rollouts in sampling order (✓: correct in full)")
     top.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     top.set_xticks([])
-    drawing.legend(top, 3, "upper left")
-    for place, (name, one_row) in enumerate({"sc": base, "fot": row}.items()):
-        axes = canvas.add_subplot(grid[1, place])
-        votes = sorted(one_row.outcome.verdict.votes.items(), key=lambda item: -item[1])[:6]
-        winner = one_row.outcome.verdict.answer
-        colours = [drawing.SERIES[0] if answer == winner else drawing.FAINT for answer, _ in votes]
-        labels = [answer if len(answer) <= 14 else f"{answer[:13]}…" for answer, _ in votes]
-        axes.bar(range(len(votes)), [number_ for _, number_ in votes], 0.6, color=colours)
-        axes.set_xticks(range(len(votes)), labels, fontsize=7.5, parse_math=False)
-        axes.set_title(f"votes of {name}")
-        axes.set_ylim(0, max((number_ for _, number_ in votes), default=1) * 1.2)
-        drawing.bar_labels(axes, list(range(len(votes))), [v for _, v in votes], [f"{v:.0f}" for _, v in votes])
+
+
+def _draw_narrowing(axes: Axes, rows: Lanes) -> None:
+    """How many rollouts are still active after each checkpoint, and how many are banked."""
+    marks = [0, *CHECKPOINTS]
+    counts = {fate: [sum(one[1] == fate.value and number(one[2]) <= mark for one in rows) for mark in marks]
+              for fate in (Fate.BANKED, Fate.PRUNED)}  # fmt: skip
+    banked, pruned = (np.array(counts[fate]) for fate in (Fate.BANKED, Fate.PRUNED))
+    active = len(rows) - banked - pruned
+    axes.bar(range(len(marks)), active, 0.6, color=drawing.MUTED)
+    axes.bar(range(len(marks)), banked, 0.6, bottom=active, color=drawing.SERIES[0])
+    drawing.bar_labels(
+        axes,
+        list(range(len(marks))),
+        (active + banked).tolist(),
+        [f"{n} + {m}" if m else f"{n}" for n, m in zip(active, banked, strict=True)],
+    )
+    axes.set_xticks(range(len(marks)), ["start", *(f"{mark // 1000}K" for mark in CHECKPOINTS)], fontsize=7.5)
+    axes.set_title("active (grey) + banked")
+    axes.set_ylim(0, len(rows) * 1.2)
+    drawing.count_axis(axes.yaxis)

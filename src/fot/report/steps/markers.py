@@ -188,13 +188,12 @@ def _draw(canvas: Canvas, rows: list[tuple[Value, ...]]) -> None:
     names = list(dict.fromkeys(str(row[1]) for row in rows))
     for at, name in enumerate(names):
         own = [row for row in rows if row[1] == name]
-        x = np.array([number(row[0]) for row in own]) * (1 + 0.02 * (at - 1))
+        x = np.array([number(row[0]) for row in own]) + 120 * (at - (len(names) - 1) / 2)  # beside each other
         y = np.array([number(row[4]) for row in own])
         reach = np.abs(np.array([row[5] for row in own], float).T - y)
         axes.errorbar(x, y, reach, fmt=drawing.MARKS[at], ls=drawing.DASHES[at], color=drawing.SERIES[at], label=name,
                       capsize=2, elinewidth=0.9)  # fmt: skip
-    axes.axhline(0.5, color=drawing.MUTED, lw=0.9)
-    axes.annotate("chance", (0, 0.5), xycoords=("axes fraction", "data"), xytext=(26, -9), textcoords="offset points",
-                  ha="right", fontsize=7, color=drawing.MUTED)  # fmt: skip
+    axes.axhline(0.5, color=drawing.MUTED, lw=0.9, label="chance")
+    axes.set_xticks(sorted({number(row[0]) for row in rows}))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    drawing.legend(canvas, len(names), "outside upper center")
+    drawing.legend(canvas, len(names) + 1, "outside upper center")

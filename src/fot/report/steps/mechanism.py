@@ -255,7 +255,7 @@ def _subsets(material: Material, size: int, draws: int) -> tuple[NDArray[np.floa
 
 
 def _draw_sizes(canvas: Canvas, rows: list[tuple[Value, ...]]) -> None:
-    axes = drawing.panel(canvas, x="rollouts a problem", y="fot \N{MINUS SIGN} sc")
+    axes = drawing.panel(canvas, x="rollouts a problem", y="fot \N{MINUS SIGN} sc (pp)")
     x = [number(row[0]) for row in rows]
     y = np.array([number(row[4]) for row in rows])
     low, high = np.array([row[5] for row in rows], float).T / 100
@@ -263,5 +263,5 @@ def _draw_sizes(canvas: Canvas, rows: list[tuple[Value, ...]]) -> None:
     axes.plot(x, y, "-o", color=drawing.SERIES[0], label="difference")
     axes.axhline(0, color=drawing.MUTED, lw=0.8)
     axes.set_xticks(x)
-    drawing.percent_axis(axes.yaxis, signed=True)
+    drawing.percent_axis(axes.yaxis, signed=True, unit="")
     drawing.legend(canvas, 2, "outside upper center")

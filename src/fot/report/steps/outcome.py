@@ -109,10 +109,9 @@ def main(material: Material) -> Exhibit:
         sentence=sentence,
         table=table,
         more=(("by-cell", _by_cell(material, texts)),) if several else (),
-        figures=(Figure("accuracy", "Accuracy by model, all its benchmarks alike; bars are 95% Wilson intervals.",
-                        lambda canvas: _draw_models(canvas, material, texts), 7.0, 3.0),) if several else (),
+        figures=(_figure(material, texts),) if several else (),
         notes=notes,
-    )  # fmt: skip
+    )
 
 
 def _by_cell(material: Material, texts: list[str]) -> Table:
@@ -142,22 +141,43 @@ def _by_cell(material: Material, texts: list[str]) -> Table:
     return Table(columns, tuple(rows))
 
 
+PANELS = 4
+"""Benchmarks beside each other in a figure."""
+
+
+def _shown(texts: list[str]) -> list[str]:
+    return [text for text in ("sc", "ac", "slimsc", "fot", "random") if text in texts]
+
+
+def _figure(material: Material, texts: list[str]) -> Figure:
+    lines = -(-len(material.benchmarks) // PANELS)
+    height = 0.75 + lines * (0.6 + len(material.models) * (0.14 + 0.1 * len(_shown(texts))))
+    caption = "Accuracy by model and benchmark, with 95% Wilson intervals."
+    return Figure("accuracy", caption, lambda canvas: _draw_models(canvas, material, texts), 7.0, height)
+
+
 def _draw_models(canvas: Canvas, material: Material, texts: list[str]) -> None:
-    axes = drawing.panel(canvas, y="accuracy")
-    shown = [text for text in ("sc", "ac", "slimsc", "fot", "random") if text in texts]
-    cells = material.cells
-    width = 0.8 / len(shown)
-    for at, text in enumerate(shown):
-        results = [material.result(text, cell.which) for cell in cells]
-        share = np.array([result.accuracy for result in results])
-        reach = [wilson(result.correct, len(result.differences)) for result in results]
-        place = np.arange(len(cells)) + (at - (len(shown) - 1) / 2) * width
-        axes.bar(place, share, width * 0.92, color=drawing.SERIES[at], hatch=drawing.HATCHES[at],
-                 edgecolor=drawing.PAPER, label=text)  # fmt: skip
-        axes.errorbar(place, share, np.abs(np.array(reach).T - share), fmt="none", ecolor=drawing.INK, elinewidth=0.7)
-    axes.set_xticks(np.arange(len(cells)), [f"{cell.model}\n{cell.benchmark}" for cell in cells], fontsize=7.5)
-    axes.set_ylim(0, 1)
-    drawing.percent_axis(axes.yaxis)
+    models, benchmarks, shown = material.models, material.benchmarks, _shown(texts)
+    columns = min(len(benchmarks), PANELS)
+    lines = -(-len(benchmarks) // columns)
+    for panel, benchmark in enumerate(benchmarks):
+        axes = drawing.panel(canvas, lines, columns, panel + 1, title=benchmark)
+        cells = [cell for cell in material.cells if cell.benchmark == benchmark]
+        for at, text in enumerate(shown):
+            results = [material.result(text, cell.which) for cell in cells]
+            share = np.array([result.accuracy for result in results])
+            reach = np.array([wilson(result.correct, len(result.differences)) for result in results])
+            place = np.array([models.index(cell.model) for cell in cells]) + (at - (len(shown) - 1) / 2) * 0.17
+            axes.errorbar(share, place, xerr=np.abs(reach.T - share), fmt=drawing.MARKS[at], color=drawing.SERIES[at],
+                          ms=4, elinewidth=0.9, label="" if panel else text)  # fmt: skip
+        axes.set_yticks(range(len(models)), [drawing.short(name) for name in models] if panel % columns == 0 else [])
+        axes.set_ylim(len(models) - 0.5, -0.5)
+        axes.set_xlim(0, 1.03)
+        axes.set_xticks([0, 0.5, 1], ["0", "50%", "100%"], fontsize=7.5)
+        axes.grid(visible=True, axis="x")
+        axes.grid(visible=False, axis="y")
+        for edge in range(1, len(models)):
+            axes.axhline(edge - 0.5, color=drawing.FAINT, lw=0.6)
     drawing.legend(canvas, len(shown), "outside upper center")
 
 
@@ -340,10 +360,6 @@ def pareto(material: Material) -> Exhibit:
     figure = Figure("pareto", "Accuracy and attention spent. The line is self-consistency with fewer rollouts.",
                     lambda canvas: _draw_pareto(canvas, rows), 6.2, 3.8)  # fmt: skip
     return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), figures=(figure,), folded=True)
-
-
-def _place(result: MethodResult) -> tuple[Value, ...]:
-    return 1 - result.savings.attention, result.accuracy, wilson(result.correct, len(result.differences))
 
 
 def _draw_pareto(canvas: Canvas, rows: list[tuple[Value, ...]]) -> None:

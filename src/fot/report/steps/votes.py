@@ -13,7 +13,8 @@ from fot.core.policy import Fate
 from fot.grading.base import Judgement
 from fot.report import drawing
 from fot.report.exhibit import Exhibit, Figure, NotHere
-from fot.report.material import Material
+from fot.report.material import CHECKPOINTS, Material
+from fot.report.steps import vote_drawings as drawings
 from fot.report.table import Column, Table, Value, number
 from fot.report.words import count, joined, percent, signed
 from fot.stats.paired import mcnemar
@@ -57,26 +58,13 @@ def concentration(material: Material) -> Exhibit:
     sentence = f"Where one answer has more than half of the votes {changes}" if clear[1] else "No vote has a majority"
     sentence += f"; {joined(rest)}." if rest else "."
 
-    def draw(canvas: Canvas) -> None:
-        at = np.arange(len(rows))
-        names = [f"{row[0]}\n({number(row[1]):.0f})" for row in rows]
-        left = drawing.panel(canvas, 1, 2, 1, x="votes of the leading answer (problems)", title="answers changed")
-        heights = [number(row[3]) if row[1] else 0.0 for row in rows]
-        left.bar(at, heights, 0.6, color=drawing.SERIES[0])
-        drawing.bar_labels(left, list(at), heights, [percent(height) for height in heights])
-        drawing.percent_axis(left.yaxis)
-        right = drawing.panel(canvas, 1, 2, 2, x="votes of the leading answer (problems)", title="problems gained")
-        gains = [number(row[4]) if row[1] else 0.0 for row in rows]
-        right.bar(at, gains, 0.6, color=drawing.SERIES[1], hatch="////", edgecolor=drawing.PAPER)
-        drawing.bar_labels(right, list(at), gains, [f"{gain:+.0f}" for gain in gains])
-        right.axhline(0, color=drawing.MUTED, lw=0.7)
-        for axes in (left, right):
-            axes.set_xticks(at, names)
-            axes.margins(y=0.18)
-
     notes = (f"{count(voteless, 'problem')} without any vote left out.",) if voteless else ()
     figure = Figure(
-        "concentration", "How often the funnel changes the vote, by how concentrated the vote is.", draw, 7, 2.9
+        "concentration",
+        "How often the funnel changes the vote, by how concentrated the vote is.",
+        lambda canvas: drawings.concentration(canvas, rows),
+        7,
+        2.9,
     )
     return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), figures=(figure,), notes=notes)
 
@@ -126,25 +114,20 @@ def discordant(material: Material) -> Exhibit:
         f"{won}, self-consistency alone on {lost}."
     )
 
-    def draw(canvas: Canvas) -> None:
-        axes = drawing.panel(canvas, x="problems")
-        at = np.arange(len(rows))
-        axes.barh(at, [number(row[3]) for row in rows], 0.55, color=drawing.SERIES[0], label="fot alone right")
-        axes.barh(at, [-number(row[4]) for row in rows], 0.55, color=drawing.SERIES[1], hatch="////",
-                  edgecolor=drawing.PAPER, label="sc alone right")  # fmt: skip
-        axes.axvline(0, color=drawing.MUTED, lw=0.7)
-        axes.set_yticks(at, [str(row[0]) for row in rows])
-        axes.grid(visible=True, axis="x")
-        axes.grid(visible=False, axis="y")
-        axes.xaxis.set_major_formatter(lambda value, _: f"{abs(value):.0f}")
-        drawing.legend(canvas, 2, "outside upper center")
-
-    height = 1.3 + 0.35 * len(rows)
+    height = max(2.2, 1.3 + 0.3 * len(rows))
     return Exhibit(
         sentence=sentence,
         table=Table(columns, tuple(rows)),
         more=(("cases", cases),) if cases.rows else (),
-        figures=(Figure("discordant", "Problems that only one of the two gets right, by model.", draw, 7, height),),
+        figures=(
+            Figure(
+                "discordant",
+                "Left: problems by who is right. Right: those that only one of the two gets right.",
+                lambda canvas: drawings.discordant(canvas, rows),
+                7,
+                height,
+            ),
+        ),
     )
 
 
@@ -248,11 +231,6 @@ def typology(material: Material) -> Exhibit:
     return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), figures=(figure,), notes=(note,))
 
 
-def checkpoints() -> tuple[int, ...]:
-    """The funnel's, as it runs here."""
-    return (6_000, 10_000, 14_000)
-
-
 def no_answer(material: Material) -> Exhibit:
     """Rollouts that would never answer: how many are left after each checkpoint."""
     rollouts = material.rollouts
@@ -290,7 +268,7 @@ def no_answer(material: Material) -> Exhibit:
 def _marks(stops: NDArray[np.int64], pruned: Bools) -> list[int]:
     """Checkpoints at which anything was pruned: charges of pruned rollouts that are a checkpoint."""
     seen = Counter(stops[pruned].tolist())
-    return [mark for mark in checkpoints() if seen[mark]]
+    return [mark for mark in CHECKPOINTS if seen[mark]]
 
 
 def early_voting(material: Material) -> Exhibit:
@@ -326,28 +304,15 @@ def early_voting(material: Material) -> Exhibit:
         "the problems a right answer is in the bank."
     )
 
-    def draw(canvas: Canvas) -> None:
-        left = drawing.panel(canvas, 1, 2, 1, x="banked rollouts", y="problems")
-        left.hist(banked, bins=(np.arange(int(material.sizes.max()) + 2) - 0.5).tolist(), color=drawing.SERIES[0],
-                  edgecolor=drawing.PAPER)  # fmt: skip
-        axes = drawing.panel(canvas, 1, 2, 2, x="share of the problem's rollouts")
-        names = material.models
-        at = np.arange(len(names))
-        base_ = np.zeros(len(names))
-        for number_, (label, values) in enumerate({"banked": banked, "survivors": survivors}.items()):
-            shares = np.array([float((values / material.sizes)[material.where(name)].mean()) for name in names])
-            axes.barh(at, shares, 0.55, left=base_, color=drawing.SERIES[number_], hatch=drawing.HATCHES[number_],
-                      edgecolor=drawing.PAPER, label=label)  # fmt: skip
-            base_ += shares
-        axes.set_yticks(at, names, fontsize=7)
-        axes.set_xlim(0, 1)
-        drawing.percent_axis(axes.xaxis)
-        drawing.legend(canvas, 2, "outside upper right")
-
+    parts = [(values / material.sizes) for values in (banked, survivors)]
+    shares = [
+        (name, float(parts[0][material.where(name)].mean()), float(parts[1][material.where(name)].mean()))
+        for name in material.models
+    ]
     figure = Figure(
         "early-voting",
-        "Left: banked rollouts of each problem. Right: what becomes of rollouts that vote.",
-        draw,
+        "Left: banked rollouts of each problem. Middle: problems with a right answer in the bank. Right: who votes.",
+        lambda canvas: drawings.early_voting(canvas, banked, int(material.sizes.max()), rows[:3], shares),
         7,
         2.8,
     )
