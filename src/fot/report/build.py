@@ -140,11 +140,15 @@ def _facts(material: Material) -> list[tuple[str, str]]:
         ("benchmark" if len(benchmarks) == 1 else "benchmarks", ", ".join(benchmarks)),
         ("problems", f"{len(material.problems):,}"),
         ("rollouts", f"{int(material.sizes.sum()):,}"),
-        ("k", str(about["k"] or f"{material.sizes.min()} to {material.sizes.max()}")),
+        ("k", str(about["k"] or _range(int(material.sizes.min()), int(material.sizes.max())))),
         ("cuts", str(about["cut"])),
         ("commitment", material.commit),
         ("seed", str(material.seed)),
     ]
+
+
+def _range(low: int, high: int) -> str:
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def _banners(material: Material, synthetic: str | None) -> list[str]:

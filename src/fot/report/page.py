@@ -20,6 +20,13 @@ from fot.report.table import MINUS, Table
 
 __all__ = ["Content", "page"]
 
+_MORE = {
+    "by-cell": "By model and benchmark",
+    "cases": "Problem by problem",
+    "front": "The Pareto front: found on one half of the problems, measured on the other",
+    "configurations": "All configurations, on all problems",
+}
+"""What people read over a table that is there besides the main one."""
 _LONG = 40  # rows; a longer table scrolls in a box of its own
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _NEGATIVE = re.compile(r"(?<![\w.\-])-(?=\d)")
@@ -119,7 +126,8 @@ def _exhibit(content: Content, step: Step) -> Iterable[str]:
         shown = table_html(exhibit.table)
         yield f"<details><summary>The figures as a table</summary>{shown}</details>" if exhibit.folded else shown
     for name, more in exhibit.more:
-        yield f"<details><summary>{escape(name)} ({len(more.rows)} rows)</summary>{table_html(more)}</details>"
+        title = f"{_MORE.get(name, name)} ({len(more.rows)} rows)"
+        yield f"<details><summary>{escape(title)}</summary>{table_html(more)}</details>"
     yield from (f'<p class="note">{_text(note)}</p>' for note in exhibit.notes)
     if content.beside:
         yield from _published(step)
@@ -166,8 +174,8 @@ def _browser(content: Content) -> Iterable[str]:
     if content.browser is None:
         return
     yield '<section id="browser"><h2>The problems</h2>'
-    kept = "texts" if content.texts is not None else "no texts: they are left out unless asked for"
-    yield f"<p>Every problem with its rollouts as lanes. Click one to see where each was stopped ({kept}).</p>"
+    kept = "and how its text ends" if content.texts is not None else "(its texts are left out unless asked for)"
+    yield f"<p>Every problem with its rollouts as lanes. Click one to see where each was stopped {kept}.</p>"
     hint = "search: id, model, benchmark, outcome, answer"
     yield f'<div class="tools"><input id="search" type="search" placeholder="{hint}" aria-label="Search problems">'
     yield '<label>sort by <select id="order">'

@@ -12,7 +12,7 @@ from fot.report import drawing
 from fot.report.exhibit import Exhibit, Figure, NotHere
 from fot.report.material import Material
 from fot.report.table import Column, Table, Value, number
-from fot.report.words import count, gained, interval_pp, percent, sure
+from fot.report.words import count, gained, interval_pp, percent, signed, sure
 from fot.stats.proportion import wilson
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ def main(material: Material) -> Exhibit:
     )
     random = material.result("random")
     sentence += (
-        f"Pruning as much at random gives {random.correct:.1f}: that difference is all the signal is worth here."
+        f"Pruning as much at random solves {random.correct:.1f}; the difference of "
+        f"{signed(round(fot.correct - random.correct, 1))} is all that the signal is worth here."
     )
     absent = [text for text in (*CONTENDERS, *material.policies) if text not in texts]
     notes: tuple[str, ...] = (
@@ -295,15 +296,17 @@ def strata(material: Material) -> Exhibit:
         Column("delta", "fot − sc (pp)", "points"),  # noqa: RUF001
     )
     few, most = rows[1], rows[3]
+    lost = count(number(rows[0][1]), "problem")
     sentence = (
-        f"{count(number(rows[0][1]), 'problem')} cannot be solved by any way of pruning, since no rollout is right. "
+        (f"{lost} cannot be solved by any way of pruning, since no rollout is right. " if rows[0][1] else "")
         + (
             f"Where at most a quarter of the rollouts are right ({count(number(few[1]), 'problem')}) the vote solves "
             f"{percent(number(few[2]))} and the funnel {percent(number(few[3]))}; "
             if few[1]
             else ""
         )
-        + f"where most are right, {percent(number(most[2]))} and {percent(number(most[3]))}."
+        + f"{'where' if few[1] else 'Where'} most are right the vote solves {percent(number(most[2]))} and the funnel "
+        f"{percent(number(most[3]))}."
     )
     return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)))
 
