@@ -1,6 +1,7 @@
 """The paper's figures as data: all of them, and consistent where the paper is."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,20 @@ def test_each_has_an_exhibit_but_for_the_online_table():
     made = list(steps().values())
     assert {at for step in made for at in step.tables} == set(range(1, 22)) - {6}
     assert {at for step in made for at in step.figures} == set(range(1, 9))
+
+
+def test_the_guide_names_the_exhibit_of_each():
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "report.md"
+    told = {
+        (kind, int(number)): set(re.findall(r"`([a-z-]+)`", names))
+        for kind, number, names in re.findall(r"^\| (table|figure) (\d+) \|[^|]*\|([^|]*)\|", guide.read_text(), re.M)
+    }
+    made = {("table", at): set() for at in range(1, 22)} | {("figure", at): set() for at in range(1, 9)}
+    for step in steps().values():
+        for kind, numbers in (("table", step.tables), ("figure", step.figures)):
+            for at in numbers:
+                made[kind, at].add(step.name)
+    assert told == made
 
 
 def test_transfer_rows_sum_to_their_last_column():
