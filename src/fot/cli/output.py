@@ -29,6 +29,8 @@ __all__ = [
 
 UNCUT = 10_000  # columns; wider than any table of ours
 TOLD_EVERY_S = 20.0  # where there is no terminal
+FORETOLD_FROM = 0.01
+"""No time left is told from less than this share: the first steps of a run are not like the others."""
 
 
 class ExitCode(IntEnum):
@@ -126,7 +128,7 @@ def _lines(description: str, total: float | None, unit: str) -> Callable[[float]
             return
         told = now
         share, left = "", ""
-        if total:
+        if total and done / total >= FORETOLD_FROM:
             share = f" {done / total:.0%},"
             left = f", about {(total - done) * (now - began) / done / 60:,.1f} min left"
         print_note(f"{description}:{share} {_rate(done, now - began, unit)}{left}")
