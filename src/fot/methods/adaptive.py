@@ -28,9 +28,7 @@ class PacedPlan:
     keep: float = parameter(0.67, "share of the running rollouts that a checkpoint keeps")
     minimum: int = parameter(2, "rollouts that pruning leaves running")
     limit: float | None = parameter(2.0, "when to end everything, in units of the pace; none: never")
-    fallback: tuple[int, ...] = parameter(
-        (10000, 15000, 20000), "token counts at which to prune while there is no pace"
-    )
+    fallback: tuple[int, ...] = parameter((16000, 24000), "token counts at which to prune while there is no pace")
     stop: float | None = parameter(0.93, "end when the leader is the more frequent answer this surely; none: never")
     settle: int = parameter(8, "tokens for which an answer must stand before it is banked")
     kernel: Kernel = parameter(PAPER_KERNEL, "markers: paper, top-N, or a list")
