@@ -136,7 +136,7 @@ def test_dsc_takes_a_given_order():
     assert [grant.first for grant in prepared.briefs] == [8, 8, 4]  # the hardest knows nothing before it
     unknown = [recorded(str(at), "abab", at) for at in range(3)]
     notes = allot(parse("dsc:ranking=given").parts[0][1], unknown).notes
-    assert "state no difficulty" in notes[0]
+    assert "no difficulty is given" in notes[0]
 
 
 def test_dsc_charges_what_it_judges():

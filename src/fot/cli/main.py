@@ -46,6 +46,7 @@ COMMANDS = (
     Command("grade", "fot.cli.grade:grade", "Judge committed answers against reference answers."),
     Command("methods", "fot.cli.methods:methods", "List the methods, or tell one with its parameters."),
     Command("plan", "fot.cli.plan:plan", "Predict wall time and KV occupancy of methods on a timed server."),
+    Command("rank", "fot.cli.rank:rank", "Let a model put problems in order of difficulty, for dsc."),
     Command("report", "fot.cli.report:report", "Evaluate a pool as the paper does: one page, tables and figures."),
     Command("sample", "fot.cli.sample:sample", "Make a pool: k rollouts of every problem, crash-safe and resumable."),
     Command("serve", "fot.cli.serve:serve", "Answer OpenAI's protocol with a vote, and show the funnels."),

@@ -33,6 +33,7 @@ def simulate(  # noqa: PLR0913 - each parameter is a flag
     grader: str = "exact",
     keys: str = "exact",
     cost_model: str | None = None,
+    ranking: Path | None = None,
     seed: int = 0,
     shard: str | None = None,
     json: bool = False,
@@ -56,6 +57,8 @@ def simulate(  # noqa: PLR0913 - each parameter is a flag
         Which answers are one vote: exact (equal vote keys) or math (equal as mathematics).
     cost_model
         Model shape for whole-model savings: a known model's name or a config.json. Default: each rollout's own model.
+    ranking
+        How hard the problems are, as `fot rank` wrote it, for dsc:ranking=given; what it cost is charged.
     seed
         Seed of every random draw.
     shard
@@ -68,18 +71,20 @@ def simulate(  # noqa: PLR0913 - each parameter is a flag
     from fot.methods import parse
     from fot.pools.shard import Shard
     from fot.replay import study as studies
+    from fot.replay.ranking import read_ranking
 
     specs = [parse(text) for text in policy or DEFAULT_POLICIES]
     shape = studies.cost_model(cost_model)
+    order = read_ranking(ranking) if ranking is not None else None
     with progress("reading", sum(path.stat().st_size for path in pools if path.is_file())) as done:
         chosen = studies.choose(pools, k, done)
     if shard is not None:
         with progress("simulating", len(specs)) as done:
             own = Shard.parse(shard)
-            pieces = studies.share_simulations(studies.sheets_of(chosen, commit, keys), specs, seed, own, done)
+            pieces = studies.share_simulations(studies.sheets_of(chosen, commit, keys, order), specs, seed, own, done)
         print_note(f"shard {shard}: {pieces} pieces are there")
         return ExitCode.OK
-    study = studies.study_of(chosen, commit=commit, grader=grader, shape=shape, seed=seed, keys=keys)
+    study = studies.study_of(chosen, commit=commit, grader=grader, shape=shape, seed=seed, keys=keys, ranking=order)
     _tell(chosen, study, commit)
     changed: dict[str, int] = {}
     if keys != "exact":

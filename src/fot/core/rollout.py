@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["CHARS_PER_TOKEN", "Cut", "ProblemKey", "Rollout", "cut_chars", "cut_kind", "tokens_reaching"]
+__all__ = [
+    "CHARS_PER_TOKEN",
+    "Cut",
+    "ProblemKey",
+    "Rollout",
+    "cut_chars",
+    "cut_kind",
+    "estimated_tokens",
+    "tokens_reaching",
+]
 
 Cut = Literal["exact", "interpolated", "estimated"]
 ProblemKey = tuple[str, str, str]

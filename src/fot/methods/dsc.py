@@ -1,6 +1,7 @@
 """Difficulty-Adaptive Self-Consistency: how hard a problem is among the others decides how many rollouts it gets.
 
-It needs the whole set of problems at once. Three steps: rank the problems by difficulty; walk from the hardest to the
+It needs the whole set of problems at once. Three steps: rank the problems by difficulty (a model may have done that
+before, with `fot rank`; what it cost is charged); walk from the hardest to the
 easiest until a run of them is easy, and give everything easier a single rollout; give each hard one a first window as
 large as the harder ones before it needed, then more until its vote is sure. All rollouts that are looked at for judging
 are the problem's own and charged to it.
@@ -12,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from fot.core.ledger import Charge
 from fot.core.policy import Need, Policy
 from fot.core.vote import Ballot
 from fot.methods.criteria import beta, counts_of
@@ -26,7 +28,9 @@ __all__ = ["DSC", "DscPlan", "Grant", "allot"]
 class DscPlan:
     """DSC's parameters; the defaults are the paper's, but for the ranking, which is an offline proxy of the model's."""
 
-    ranking: str = parameter("length", "length: of the first rollout; given: the rows' field 'difficulty'")
+    ranking: str = parameter(
+        "length", "length: of the first rollout; given: by `fot rank`, or by the rows' field 'difficulty'"
+    )
     threshold: float = parameter(0.95, "what Adaptive Consistency's Beta criterion must reach")
     window: int = parameter(4, "rollouts judged, and asked for, together")
     run: int = parameter(32, "problems in a row that must be easy; fewer on a small set, and said so")
@@ -56,12 +60,14 @@ def allot(plan: DscPlan, problems: Sequence[Recorded]) -> Prepared:
     """Rank, partition and allot: a `Grant` for each problem."""
     given = [problem.difficulty for problem in problems]
     notes: list[str] = []
+    charges: list[Sequence[Charge]] = []
     if plan.ranking == "given" and None not in given:
         difficulty = [value for value in given if value is not None]
+        charges = [problem.judging for problem in problems]
     else:
         # Every problem gets its first rollout anyway, so this ranking costs nothing and knows nothing too early.
         difficulty = [float(problem.tokens[0]) for problem in problems]
-        missing = " (the rows state no difficulty)" if plan.ranking == "given" else ""
+        missing = " (no difficulty is given for every problem)" if plan.ranking == "given" else ""
         notes.append(f"dsc ranks by the length of each problem's first rollout, not by a model's judgement{missing}")
     hardest_first = sorted(range(len(problems)), key=lambda at: (-difficulty[at], problems[at].context.problem))
     run = min(plan.run, max(1, len(problems) // 8))
@@ -79,7 +85,7 @@ def allot(plan: DscPlan, problems: Sequence[Recorded]) -> Prepared:
         needed.append(_needs(plan, problems[at].answers))
     if judged == len(problems):
         notes.append("dsc: no run of easy problems came; every problem was treated as hard")
-    return Prepared(briefs=grants, notes=notes)
+    return Prepared(briefs=grants, notes=notes, charges=charges)
 
 
 def _judged(plan: DscPlan, problems: Sequence[Recorded], run: int) -> int:

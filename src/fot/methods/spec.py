@@ -22,6 +22,7 @@ from importlib.metadata import entry_points
 from typing import Any, Union
 from urllib.parse import quote, unquote
 
+from fot.core.ledger import Charge
 from fot.core.markers import PAPER_KERNEL, Kernel, kernel_of
 from fot.core.policy import Need, Policy
 from fot.core.registry import unknown_name
@@ -62,6 +63,8 @@ class Context:
     draw: int = 0
     brief: object = None
     """What `Method.prepare` settled for this problem."""
+    charges: tuple[Charge, ...] = ()
+    """What settling it cost beside the rollouts; the driver adds it to the bill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +75,9 @@ class Recorded:
     answers: Sequence[str | None]
     tokens: Sequence[int]
     difficulty: float | None = None
-    """As the rows state it, where they do; higher is harder."""
+    """As a model ranked it or the rows state it, where they do; higher is harder."""
+    judging: Sequence[Charge] = ()
+    """What the model's ranking cost for this problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +87,8 @@ class Prepared:
     briefs: Sequence[object]
     notes: Sequence[str] = ()
     """What a reader of the results must know."""
+    charges: Sequence[Sequence[Charge]] = ()
+    """What settling it cost beside the rollouts, for each problem; empty: nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from fot.replay import kept
 from fot.replay.fast import FATES, Board, Plan, Played, play
 from fot.replay.indexed import IndexedRecording
 from fot.replay.merging import merged
+from fot.replay.ranking import Judged, Ranking
 from fot.replay.rounds import is_sampling, play_sampling
 from fot.replay.simulator import Outcome, simulate
 
@@ -62,13 +63,18 @@ class Sheet:
         detector: str,
         keys: Keys | None = None,
         pieces: Pieces | None = None,
+        ranking: Ranking | None = None,
     ) -> None:
-        """`keys` say which answers are one vote (by default each vote key is), `pieces` where outcomes are kept."""
+        """`keys` say which answers are one vote (by default each vote key is), `pieces` where outcomes are kept.
+
+        `ranking` says how hard a model found the problems, and what asking it cost.
+        """
         self.pool = pool
         self.pieces = pieces
         self.parts = parts
         self.detector = detector
         self._keys = keys
+        self._ranking = ranking or {}
         self._indexes: dict[str, Index] = {}
         self._boards: dict[str, Board] = {}
         self._recordings: dict[tuple[str, tuple[int, ...] | None, int], list[IndexedRecording]] = {}
@@ -81,8 +87,9 @@ class Sheet:
             return self._play(spec, plan, seed, draw)
         if is_sampling(spec):
             contexts, notes = self._contexts(spec, seed, draw)
-            board = self._board(PAPER_KERNEL)
-            return self._batch(play_sampling(board, spec, contexts), board.index.answers, notes)
+            if not any(context.charges for context in contexts):  # which only the state machine's bill has
+                board = self._board(PAPER_KERNEL)
+                return self._batch(play_sampling(board, spec, contexts), board.index.answers, notes)
         return self.simulate_plainly(spec, seed, draw)
 
     def _refuse_what_is_missing(self, spec: Spec) -> None:
@@ -171,19 +178,28 @@ class Sheet:
         prepared = spec.prepare([self._as_recorded(spec, at, context) for at, context in enumerate(contexts)])
         if prepared is None:
             return contexts, ()
-        briefed = zip(contexts, prepared.briefs, strict=True)
-        return [replace(context, brief=brief) for context, brief in briefed], prepared.notes
+        charges = prepared.charges or [()] * len(contexts)
+        settled = zip(contexts, prepared.briefs, charges, strict=True)
+        return [replace(c, brief=brief, charges=tuple(own)) for c, brief, own in settled], prepared.notes
 
     def _as_recorded(self, spec: Spec, problem: int, context: Context) -> Recorded:
         order = spec.order(context) or range(context.k)
         tokens = self._board(PAPER_KERNEL).tokens[problem]
-        difficulty = self._difficulties[problem]
+        judged = self._judged(problem)
         return Recorded(
             context=context,
             answers=[self.finals[problem][rollout] for rollout in order],
             tokens=[int(tokens[rollout]) for rollout in order],
-            difficulty=float(difficulty) if isinstance(difficulty, int | float) else None,
+            difficulty=judged.difficulty,
+            judging=judged.charges,
         )
+
+    def _judged(self, problem: int) -> Judged:
+        """How hard a problem is said to be: by the ranking, or else by its first row."""
+        about = self.parts[problem].problem
+        stated = self._difficulties[problem]
+        rows = Judged(float(stated) if isinstance(stated, int | float) else None)
+        return self._ranking.get((about.benchmark, about.problem_id), rows)
 
     @cached_property
     def _difficulties(self) -> list[object]:
@@ -211,14 +227,16 @@ class Sheet:
         follow = Need.COMMITMENTS in spec.needs
         order = spec.order(context)
         if order is None:
-            return simulate(spec.build(context), recording, follow_commitments=follow)
-        outcome = simulate(spec.build(context), recording.reordered(order), follow_commitments=follow)
-        back = np.argsort(order).tolist()
+            outcome = simulate(spec.build(context), recording, follow_commitments=follow)
+            back = range(context.k)
+        else:
+            outcome = simulate(spec.build(context), recording.reordered(order), follow_commitments=follow)
+            back = np.argsort(order).tolist()
         return Outcome(
             verdict=outcome.verdict,
             charges=tuple(outcome.charges[at] for at in back),
             fates=tuple(outcome.fates[at] for at in back),
-            probes=outcome.probes,
+            probes=(*outcome.probes, *context.charges),
         )
 
     def _index(self, kernel: Kernel) -> Index:

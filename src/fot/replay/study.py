@@ -21,6 +21,7 @@ from fot.pools.read import Pool, Selection
 from fot.pools.shard import Shard
 from fot.replay.evaluate import Judge, MethodResult, Study
 from fot.replay.graded import store_beside
+from fot.replay.ranking import Ranking
 from fot.replay.sheet import Sheet
 
 __all__ = [
@@ -132,21 +133,23 @@ def study_of(
     shape: Callable[[str], Shape | None],
     seed: int,
     keys: str = "exact",
+    ranking: Ranking | None = None,
 ) -> Study:
     """Index the pools and run self-consistency, the mark for everything else.
 
-    `keys` names what makes two answers one vote. Grades of a pool alone are kept beside it (`grades.sqlite`).
+    `keys` names what makes two answers one vote; `ranking` is a model's, by `fot rank`. Grades of a pool alone are kept
+    beside it (`grades.sqlite`).
     """
-    sheets = sheets_of(chosen, commit, keys)
+    sheets = sheets_of(chosen, commit, keys, ranking)
     return Study(sheets, judge_of(chosen, sheets, grader_of(grader)), seed=seed, shape=shape)
 
 
-def sheets_of(chosen: Chosen, commit: str, keys: str = "exact") -> list[Sheet]:
+def sheets_of(chosen: Chosen, commit: str, keys: str = "exact", ranking: Ranking | None = None) -> list[Sheet]:
     """A sheet for each pool; outcomes that take time are kept beside the pool."""
     merging = None if keys == "exact" else vote_keys(keys)
     pairs = zip(chosen.pools, chosen.selections, strict=True)
     return [
-        Sheet(pool, selection.parts, commit, merging, Pieces.beside(pool))
+        Sheet(pool, selection.parts, commit, merging, Pieces.beside(pool), ranking)
         for pool, selection in pairs
         if selection.parts
     ]
