@@ -1,10 +1,11 @@
-"""All methods that a pool allows, side by side: accuracy with a paired interval, all savings, and what each took.
+"""All methods that a pool allows, side by side: accuracy with a paired interval, all savings, and how long each took.
 
     python -m benchmarks.methods POOL:K:COMMIT... [--half odd|even] [--slimsc EMBEDDER] [--ablations] [--out FILE.md]
 
 Writes one Markdown table for each pool (pool, rollouts a problem, commitment detector), then the adaptive funnel
-against its targets. `--half` takes the problems whose id has an odd or even CRC-32: settings are chosen on one half,
-and may be reported on the other. Nothing of a pool's texts is written.
+against its targets. Outcomes that an earlier run kept are not used, the index is. `--half` takes the problems whose id
+has an odd or even CRC-32: settings are chosen on one half, and may be reported on the other. Nothing of a pool's texts
+is written.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
+from fot.grading.base import grader
 from fot.methods import parse
-from fot.pools.read import Part
-from fot.replay import study as studies
-from fot.replay.evaluate import MethodResult, Study
+from fot.pools.read import Part, Pool
+from fot.replay.evaluate import Judge, MethodResult, Study
+from fot.replay.sheet import Sheet
 
 SPECS = (
     *("sc", "pass", "first-n:n=8", "first-n:n=15"),
@@ -40,7 +41,7 @@ ABLATIONS = (
 )  # fmt: skip
 SIZES = (8, 16, 24, 32)
 HEAD = (
-    "| method | correct | gained | won/lost | 95% (pp) | attention | macro | tokens | latency | full | votes | CPU s |"
+    "| method | correct | gained | won/lost | 95% (pp) | attention | macro | tokens | latency | full | votes | wall s |"
 )
 
 
@@ -53,10 +54,11 @@ class Source(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """One method's result, and the seconds of processor time that it took."""
+    """One method's result, and how long it took: on the clock, and on the processor."""
 
     result: MethodResult
     seconds: float
+    cpu_seconds: float
 
 
 def source(text: str) -> Source:
@@ -67,10 +69,9 @@ def source(text: str) -> Source:
 
 def study_of(source: Source, half: str | None) -> Study:
     """Self-consistency and everything else on this pool, or on one half of its problems."""
-    chosen = studies.choose([source.path], source.k)
-    selections = (replace(one, parts=tuple(p for p in one.parts if in_half(p, half))) for one in chosen.selections)
-    chosen = replace(chosen, selections=tuple(selections))
-    return studies.study_of(chosen, commit=source.commit, grader="exact", shape=studies.cost_model(None), seed=0)
+    pool = Pool.open(source.path)
+    parts = [part for part in pool.select(source.k).parts if in_half(part, half)]
+    return Study([Sheet(pool, parts, source.commit)], Judge(grader("exact")))
 
 
 def in_half(part: Part, half: str | None) -> bool:
@@ -82,16 +83,16 @@ def measure(study: Study, specs: Iterable[str]) -> dict[str, Measured]:
     """Run methods, each timed on its own; the index is there already."""
     measured = {}
     for text in specs:
-        start = time.process_time()
+        start, cpu_start = time.perf_counter(), time.process_time()
         result = study.evaluate(parse(text))
-        measured[text] = Measured(result, time.process_time() - start)
+        measured[text] = Measured(result, time.perf_counter() - start, time.process_time() - cpu_start)
     return measured
 
 
 def table(measured: dict[str, Measured]) -> list[str]:
     """One pool's methods as a Markdown table."""
     lines = [HEAD, "|" + "---|" * HEAD.count(" |")]
-    for spec, (result, seconds) in measured.items():
+    for spec, (result, seconds, _) in measured.items():
         saved = result.savings
         shares = (saved.attention, saved.attention_macro, saved.tokens, saved.latency, saved.full_model)
         cells = [
@@ -143,16 +144,20 @@ def report(options: argparse.Namespace, say: Callable[[str], None] = print) -> l
         study = study_of(one, options.half)
         measured = measure(study, [*specs, *(ABLATIONS if options.ablations else ())])
         found.append(measured)
-        from_index = sum(measured[spec].seconds for spec in SPECS)
+        wall = sum(measured[spec].seconds for spec in SPECS)
+        cpu = sum(measured[spec].cpu_seconds for spec in SPECS)
         problems = f"{len(study.problems)} problems" + (f" ({options.half} half)" if options.half else "")
         name = one.path.name.split(".")[0]
         lines += ["", f"## {name}, k = {one.k}, {problems}, `--commit {one.commit}`", ""]
         lines += table({spec: measured[spec] for spec in specs})
-        lines += ["", f"The {len(SPECS)} methods that read no text took {from_index:.1f} s of processor time together."]
+        lines += [
+            "",
+            f"The {len(SPECS)} methods that read no text took {wall:.1f} s together, {cpu:.1f} s of processor time.",
+        ]
         if options.ablations:
             lines += ["", "### Ablations", "", *table({spec: measured[spec] for spec in ABLATIONS})]
             lines += sizes(one, options.half)
-        say(f"{name}: {sum(seconds for _, seconds in measured.values()):.1f} s")
+        say(f"{name}: {sum(one.seconds for one in measured.values()):.1f} s")
     lines += ["", "## Over all pools", "", *targets(found), *targets(found, "adaptive:signal=random")]
     return [*lines, *targets(found, "adaptive:first=1"), ""]
 

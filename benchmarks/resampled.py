@@ -1,10 +1,11 @@
-"""How a method does over many pools: random choices of k out of all unbiased rollouts of each problem.
+"""How a method does over many pools: k of all unbiased rollouts of each problem, drawn at random, in random order.
 
     python -m benchmarks.resampled POOL:K:COMMIT... --policy SPEC [--policy SPEC ...] [--pools 16] [--half odd|even]
 
-One arrangement of the rollouts moves a method by several problems, so settings are compared over many. Prints, for
-each policy, the mean and the standard deviation over these pools of the problems gained over `sc` on the same rollouts,
-in the sum over all sources, how often that sum is negative, and mean savings. With `--half` on half of the problems.
+One arrangement of the rollouts moves a method by several problems, so settings are compared over many. Where a problem
+has no more than k, only the order differs: it decides who is started and how ties fall. Prints, for each policy, the
+mean and the standard deviation over these pools of the problems gained over `sc` on the same rollouts, in the sum over
+all sources, how often that sum is negative, and mean savings. With `--half` on half of the problems.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def studies(source: Source, half: str | None, pools: int) -> Iterator[Study]:
         judge = Judge(exact)
         for seed in range(pools):
             chance = np.random.default_rng(seed)
-            chosen = [Part(part.problem, np.sort(chance.choice(part.rows, source.k, replace=False))) for part in parts]
+            chosen = [Part(part.problem, chance.permutation(part.rows)[: source.k]) for part in parts]
             yield Study([Sheet(pool, chosen, source.commit)], judge)
 
 
@@ -48,14 +49,18 @@ def main() -> None:
         drawn = [[study.evaluate(parse(text)) for text in found] for study in studies(one, options.half, options.pools)]
         for at, text in enumerate(found):
             found[text].append([results[at] for results in drawn])
-    print(f"{'policy':44} {'gained, by source':>24} {'sum':>12} {'below 0':>8} {'attention':>10} {'latency':>8}")
+    print(
+        f"{'policy':44} {'gained, by source':>24} {'sum':>12} {'below 0':>8}"
+        f" {'attention':>10} {'tokens':>8} {'latency':>8}"
+    )
     for text, by_source in found.items():
         sums = [sum(result.delta for result in drawn) for drawn in zip(*by_source, strict=True)]
         gained = " ".join(f"{fmean(result.delta for result in results):+.1f}" for results in by_source)
         saved = [result.savings for results in by_source for result in results]
         print(
             f"{text:44} {gained:>24} {fmean(sums):+5.1f} ± {pstdev(sums):.1f} {sum(s < 0 for s in sums):4}/{len(sums)}"
-            f" {100 * fmean(s.attention for s in saved):9.1f}% {100 * fmean(s.latency for s in saved):7.1f}%"
+            f" {100 * fmean(s.attention for s in saved):9.1f}% {100 * fmean(s.tokens for s in saved):7.1f}%"
+            f" {100 * fmean(s.latency for s in saved):7.1f}%"
         )
 
 
