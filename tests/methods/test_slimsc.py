@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fot.core.policy import Fate
 from fot.methods import slimsc
+from fot.methods.decided import Decided
 from fot.methods.embedding import _Words, embedder
 from fot.methods.slimsc import SlimSc, SlimScPlan, Thoughts
 from fot.replay.simulator import simulate
@@ -29,10 +32,15 @@ def thinking(*colours, answer="1"):
     return Line(10 * len(colours), ((10 * len(colours), answer),), text=text)
 
 
-def run(lines, **changed):
+def policy_for(lines, letters=None, **changed):
     options = {"threshold": 0.9, "warmup": 1, "interval": 10, "delay": 0, "shortest": 1, "embedder": "wordllama"}
+    embedder = letters or Letters()
+    return SlimSc(len(lines), SlimScPlan(**(options | changed)), lambda: embedder)
+
+
+def run(lines, **changed):
     letters = Letters()
-    policy = SlimSc(len(lines), SlimScPlan(**(options | changed)), lambda: letters)
+    policy = policy_for(lines, letters, **changed)
     return policy, simulate(policy, Script(lines)), letters
 
 
@@ -107,6 +115,19 @@ def test_a_tie_goes_to_who_stands_for_more():
     _, outcome, _ = run(lines)
     assert outcome.verdict.votes == {"1": 1, "2": 1}
     assert outcome.verdict.answer == "1"
+
+
+COLOURS = st.lists(st.sampled_from(["red", "blue", "green", "grey"]), min_size=1, max_size=7)
+
+
+@given(st.lists(st.tuples(COLOURS, st.sampled_from(["1", "2", None])), min_size=1, max_size=6))
+def test_the_lossless_stop_changes_no_answer_and_no_pruned_rollout_votes(thoughts):
+    lines = [thinking(*colours, answer=answer) for colours, answer in thoughts]
+    policy, alone, _ = run(lines)
+    decided = simulate(Decided(policy_for(lines)), Script(lines))
+    assert decided.verdict.answer == alone.verdict.answer
+    assert all(a.tokens <= b.tokens for a, b in zip(decided.charges, alone.charges, strict=True))
+    assert not any(alone.fates[ballot.rollout] is Fate.PRUNED for ballot in policy.ballots())
 
 
 def test_the_static_embedder_out_of_its_wheel():
