@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks.methods import Source, source
+from benchmarks.methods import Source, name_of, source
 from benchmarks.resampled import studies
 from fot.methods import parse
 from fot.replay.evaluate import MethodResult
@@ -52,11 +52,6 @@ class Point(NamedTuple):
 
 Found = dict[str, dict[str, list[MethodResult]]]
 """By pool and spec, a result for each arrangement."""
-
-
-def names(sources: Sequence[Source]) -> list[str]:
-    """What the pools are called."""
-    return [one.path.name.split(".")[0] for one in sources]
 
 
 def found_on(one: Source, pools: int) -> dict[str, list[MethodResult]]:
@@ -152,7 +147,7 @@ def main() -> None:
     parser.add_argument("--pools", type=int, default=8)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    found = dict(zip(names(options.sources), (found_on(one, options.pools) for one in options.sources), strict=True))
+    found = {name_of(one): found_on(one, options.pools) for one in options.sources}
     options.out.mkdir(parents=True, exist_ok=True)
     for figure in (frontier(found), between(found)):
         (options.out / f"{figure.name}.svg").write_text(svg(figure), encoding="utf-8")

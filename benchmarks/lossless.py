@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks.methods import source, study_of
+from benchmarks.methods import name_of, source, study_of
 from fot.methods import parse
 
 BOUNDED = (
@@ -42,8 +42,8 @@ def main() -> int:
                     before += sum(bill.attention for bill in a.bills)
                     after += sum(bill.attention for bill in b.bills)
                 changed += differing
-                name = one.path.name.split(".")[0]
-                print(f"{name:18} {text:40} {compared:5} answers, {differing} changed, {1 - after / before:6.1%} saved")
+                saved = 1 - after / before
+                print(f"{name_of(one):18} {text:40} {compared:5} answers, {differing} changed, {saved:6.1%} saved")
     return 1 if changed else 0
 
 

@@ -34,9 +34,9 @@ SPECS = (
 )
 READING_TEXTS = ("fot:signal=repetition", "fot:signal=agreement/density", "adaptive:signal=repetition")
 ABLATIONS = (
-    *(f"{name}:keep={keep},early_voting={early}" for early in ("on", "off") for keep in (0.5, 0.67, 0.85)
+    *(f"{name}:keep={keep},early_voting={early}" for early in ("on", "off") for keep in (0.33, 0.5, 0.67, 0.85)
       for name in ("fot", "random")),
-    *("fot:keep=1",),
+    *("fot:keep=1", "fot:keep=1,early_voting=off"),
     *(f"fot:kernel=top-{size}" for size in (1, 2, 3, 5, 8, 13, 21)),
 )  # fmt: skip
 SIZES = (8, 16, 24, 32)
@@ -123,16 +123,36 @@ def targets(found: Sequence[dict[str, Measured]], name: str = "adaptive") -> lis
     ]
 
 
-def sizes(source: Source, half: str | None) -> list[str]:
-    """The default funnel on pools of fewer rollouts."""
-    lines = ["", "| k | problems | `fot` gained | 95% (pp) | attention |", "|---|---|---|---|---|"]
-    for k in (size for size in SIZES if size <= source.k):
-        study = study_of(source._replace(k=k), half)
-        result = study.evaluate(parse("fot"))
-        low, high = result.ci95_pp
-        cells = [k, len(study.problems), f"{result.delta:+.0f}", f"{low:+.1f} to {high:+.1f}"]
-        lines.append(f"| {' | '.join(map(str, cells))} | {100 * result.savings.attention:.1f}% |")
+def ablations(found: Sequence[dict[str, Measured]], pools: Sequence[Source]) -> list[str]:
+    """What each part of the funnel is worth, on every pool: problems gained, their interval, attention saved."""
+    names = " | ".join(f"{name_of(one)}, k = {one.k}" for one in pools)
+    lines = ["", "## Ablations", "", f"| setting | {names} |", "|---|" + "---|" * len(pools)]
+    for spec in ABLATIONS:
+        lines.append(f"| `{spec}` | {' | '.join(brief(pool[spec].result) for pool in found)} |")
     return lines
+
+
+def brief(result: MethodResult) -> str:
+    """A method in one cell."""
+    gained = f"{result.delta:+.1f}".removesuffix(".0")
+    low, high = result.ci95_pp
+    return f"{gained} ({low:+.1f} to {high:+.1f} pp), {100 * result.savings.attention:.1f}%"
+
+
+def sizes(pools: Sequence[Source], half: str | None) -> list[str]:
+    """The default funnel on pools of fewer rollouts."""
+    names = " | ".join(name_of(one) for one in pools)
+    lines = ["", f"| k | {names} |", "|---|" + "---|" * len(pools)]
+    for k in SIZES:
+        fitting = [study_of(one._replace(k=k), half) if k <= one.k else None for one in pools]
+        cells = ["-" if study is None else brief(study.evaluate(parse("fot"))) for study in fitting]
+        lines.append(f"| {k} | {' | '.join(cells)} |")
+    return lines
+
+
+def name_of(one: Source) -> str:
+    """What a pool is called."""
+    return one.path.name.split(".")[0]
 
 
 def report(options: argparse.Namespace, say: Callable[[str], None] = print) -> list[str]:
@@ -147,19 +167,19 @@ def report(options: argparse.Namespace, say: Callable[[str], None] = print) -> l
         wall = sum(measured[spec].seconds for spec in SPECS)
         cpu = sum(measured[spec].cpu_seconds for spec in SPECS)
         problems = f"{len(study.problems)} problems" + (f" ({options.half} half)" if options.half else "")
-        name = one.path.name.split(".")[0]
+        name = name_of(one)
         lines += ["", f"## {name}, k = {one.k}, {problems}, `--commit {one.commit}`", ""]
         lines += table({spec: measured[spec] for spec in specs})
         lines += [
             "",
             f"The {len(SPECS)} methods that read no text took {wall:.1f} s together, {cpu:.1f} s of processor time.",
         ]
-        if options.ablations:
-            lines += ["", "### Ablations", "", *table({spec: measured[spec] for spec in ABLATIONS})]
-            lines += sizes(one, options.half)
         say(f"{name}: {sum(one.seconds for one in measured.values()):.1f} s")
     lines += ["", "## Over all pools", "", *targets(found), *targets(found, "adaptive:signal=random")]
-    return [*lines, *targets(found, "adaptive:first=1"), ""]
+    lines += targets(found, "adaptive:first=1")
+    if options.ablations:
+        lines += [*ablations(found, options.pools), *sizes(options.pools, options.half)]
+    return [*lines, ""]
 
 
 def main() -> None:
