@@ -156,3 +156,6 @@ def _tell(result: Result, row: dict[str, object], json: bool) -> None:
         f"{usage.completion_tokens} tokens{about}, {usage.overshoot_tokens} of them after a decision; "
         f"{result.wall_s:.1f} s; policy {result.policy}"
     )
+    saved, basis = result.savings()
+    if saved is not None:
+        print_note(f"saved {saved.attention:.0%} of the attention, {saved.tokens:.0%} of the tokens ({basis})")

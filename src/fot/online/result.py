@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from fot.core.ledger import Charge, Savings, bill, savings
@@ -15,7 +15,7 @@ from fot.online.lane import Lane, Way
 __all__ = ["SCHEMA", "Result", "RolloutResult", "Usage", "result_of"]
 
 SCHEMA = "fot.solve/1"
-_SAVINGS = ("attention", "attention_macro", "tokens", "latency", "full_model")
+_ENDED = ("stop", "length")  # the rollout came to its own end: its length is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +104,35 @@ class Result:
         return min(winners, key=lambda rollout: (len(rollout.text), rollout.id)).text if winners else None
 
     def savings_against(self, lengths: Sequence[int]) -> Savings:
-        """Savings against self-consistency where the full length of every rollout is known."""
-        ours = bill(Charge(r.tokens, start) for r, start in zip(self.rollouts, self.starts, strict=True))
-        return savings([ours], [bill(Charge(tokens) for tokens in lengths)], [None])
+        """What was saved, of tokens truly generated, against rollouts that ran to these lengths."""
+        spent = bill(Charge(r.generated, start) for r, start in zip(self.rollouts, self.starts, strict=True))
+        return savings([spent], [bill(Charge(tokens) for tokens in lengths)], [None])
+
+    def full_lengths(self) -> tuple[list[int], bool]:
+        """How long each rollout would have become by itself, and whether all of that is known.
+
+        One that was stopped is taken to become as long as the others are on average, and never shorter than it was;
+        where no length is known, as long as the longest. The short ones end first, so this rather errs downwards. What
+        the engine lost is no saving.
+        """
+        ended = [r.generated for r in self.rollouts if r.finish_reason in _ENDED]
+        typical = round(sum(ended) / len(ended)) if ended else max((r.generated for r in self.rollouts), default=0)
+        stopped = [r.failure is None and r.finish_reason not in _ENDED for r in self.rollouts]
+        lengths = [
+            max(typical, r.generated) if is_stopped else r.generated
+            for r, is_stopped in zip(self.rollouts, stopped, strict=True)
+        ]
+        return lengths, not any(stopped)
 
     def as_json(self) -> dict[str, object]:
         """The contract's object, and a little more."""
+        saved, basis = self.savings()
         return {
             "schema": SCHEMA,
             "answer": self.answer,
             "votes": {answer: _number(votes) for answer, votes in self.verdict.votes.items()},
             "rollouts": [rollout.as_json() for rollout in self.rollouts],
-            "savings": self._savings(),
+            "savings": (dict.fromkeys(Savings.__slots__) if saved is None else asdict(saved)) | {"basis": basis},
             "usage": self.usage.as_json(),
             "counts": self.counts,
             "wall_s": round(self.wall_s, 4),
@@ -124,11 +141,13 @@ class Result:
             "interrupted": self.is_interrupted,
         }
 
-    def _savings(self) -> dict[str, object]:
-        """Known only where nothing was stopped: nobody knows how long a stopped rollout would have become."""
-        if self.rollouts and all(rollout.fate is Fate.FINISHED for rollout in self.rollouts):
-            return {**dict.fromkeys(_SAVINGS, 0.0), "basis": "nothing was stopped"}
-        return {**dict.fromkeys(_SAVINGS), "basis": "unknown: stopped rollouts have no full length"}
+    def savings(self) -> tuple[Savings | None, str]:
+        """Savings against `full_lengths`, and what they rest on; None where an interruption ended the run."""
+        if self.is_interrupted:
+            return None, "unknown: the run was interrupted"
+        lengths, is_known = self.full_lengths()
+        basis = "known lengths" if is_known else "estimated: how long stopped rollouts would have become is not known"
+        return self.savings_against(lengths), basis
 
 
 def _number(votes: float) -> float | int:

@@ -118,10 +118,6 @@ def estimate(stops: Sequence[int], lengths: Sequence[int], running: Sequence[int
 def summary(run_id: str, result: Result) -> dict[str, object]:
     """The key `fot` of an answer."""
     told = result.as_json()
-    ended = [r.tokens for r in result.rollouts if r.fate is Fate.FINISHED]
-    stopped = [r.tokens for r in result.rollouts if r.fate not in (Fate.FINISHED, Fate.UNUSED)]
-    savings = dict(told["savings"])  # type: ignore[call-overload]
-    savings["estimated_tokens"] = estimate(stopped, ended)
     return {
         "id": run_id,
         "answer": result.answer,
@@ -129,7 +125,7 @@ def summary(run_id: str, result: Result) -> dict[str, object]:
         "fates": [rollout.fate.value for rollout in result.rollouts],
         "stops": [rollout.tokens for rollout in result.rollouts],
         "answers": [rollout.answer for rollout in result.rollouts],
-        "savings": savings,
+        "savings": told["savings"],
         "usage": told["usage"],
         "policy": result.policy,
         "k": len(result.rollouts),
