@@ -91,7 +91,8 @@ def test_the_live_view_needs_the_key_too(locked):
         door = browser.get("/")
         assert door.status_code == 401
         assert "API key" in door.text
-        assert browser.post("/login", data={"key": "wrong-key-altogether"}).status_code == 401
+        for wrong in ({"key": "wrong-key-altogether"}, {f"k{n}": "" for n in range(99)}, {"key": "\0é"}):
+            assert browser.post("/login", data=wrong).status_code == 401
         inside = browser.post("/login", data={"key": KEY})
         assert (inside.status_code, inside.headers["location"]) == (303, "/")
         cookie = inside.headers["set-cookie"].lower()
@@ -184,6 +185,7 @@ def test_paths(house):
         "/static/",
         "/live/runs/..%2f..",
         "/live/runs/x/lanes/-1",
+        f"/live/runs/x/lanes/{'9' * 5000}",
     ):
         assert get(house, path).status_code == 404
     assert get(house, "/v1/chat/completions").status_code == 405
@@ -193,12 +195,12 @@ def test_paths(house):
     )
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "localhost:80@evil.example"])
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "localhost:80@evil.example", "[", "a]"])
 def test_other_names_for_this_machine(house, host):
     assert get(house, "/v1/models", host=host).status_code == 403
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1.evil.example"])
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1.evil.example", "http://["])
 def test_pages_of_others(house, origin):
     assert get(house, "/v1/models", origin=origin).status_code == 403
     assert get(house, "/v1/models", origin=house.url).status_code == 200
@@ -213,6 +215,23 @@ def test_injected_headers(house):
 @pytest.mark.parametrize("fot", [{"upstream": "http://evil.example"}, {"base_url": "x"}, {"api_key": "x"}])
 def test_no_request_redirects_the_upstream(house, fot):
     assert post(house, ASK | {"fot": fot}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("fot", "said"),
+    [
+        ({"checkpoints": list(range(1, 100))}, "more than 64"),
+        ({"checkpoints": [20, 10]}, "must be positive and rise"),
+        ({"policy": "sc", "keep": 0.5}, "sc has no keep. Leave it out"),
+        ({"policy": "dsc"}, "only a replay has. Use another method"),
+        ({"policy": "fot:" + "x" * 500}, "longer than 500"),
+    ],
+)
+def test_options_that_cannot_be(house, fot, said):
+    answer = post(house, ASK | {"fot": fot})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == "fot"
+    assert said in answer.json()["error"]["message"]
 
 
 def test_what_would_speak_over_our_head_is_left_out(house):

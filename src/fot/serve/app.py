@@ -72,7 +72,7 @@ class Routes:
             Route("/static/{name}", self.static),
             Route("/live/events", self.events),
             Route("/live/runs/{run_id}", self.run),
-            Route("/live/runs/{run_id}/lanes/{lane:int}", self.lane),
+            Route("/live/runs/{run_id}/lanes/{lane}", self.lane),
         ]
 
     # --- OpenAI's
@@ -201,7 +201,7 @@ class Routes:
             body = await body_of(request, self._desk.settings, _LOGIN_BYTES)
         except BadRequest as error:
             return self._failed(error)
-        given = parse_qs(body.decode("utf-8", "replace"), max_num_fields=4).get("key", [""])[0]
+        given = parse_qs(body.decode("utf-8", "replace")).get("key", [""])[0]
         client = self._desk.try_key(request.scope["fot.client"], given)
         if client is None:
             return Response(
@@ -229,10 +229,12 @@ class Routes:
     async def lane(self, request: Request) -> Response:
         """The text of one rollout."""
         view = self._desk.board.runs.get(request.path_params["run_id"])
-        number = request.path_params["lane"]
-        if view is None or self._desk.settings.view != "full" or number >= len(view.lanes) or view.read_text is None:
+        read_text = view.read_text if view is not None and self._desk.settings.view == "full" else None
+        lanes = {} if view is None else {str(number): number for number in range(len(view.lanes))}
+        number = lanes.get(request.path_params["lane"])
+        if read_text is None or number is None:
             return refusal(Failure(404, "this text is not kept", code="not_found"))
-        return JSONResponse({"id": number, "text": view.read_text(number)})
+        return JSONResponse({"id": number, "text": read_text(number)})
 
 
 def _asset(name: str) -> bytes:

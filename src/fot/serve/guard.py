@@ -12,7 +12,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Sequence
 from hashlib import sha256
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
@@ -93,7 +93,8 @@ class Guard:
         self._keys = keys
         self._wrong = Buckets(_WRONG_KEYS_PER_MINUTE)
         # Without a key only this machine may ask, and no page that got hold of its address by another name.
-        self._hosts = None if keys else {*LOOPBACK, "[::1]", *settings.allowed_hosts}
+        allowed = (host.strip("[]").lower() for host in settings.allowed_hosts)
+        self._hosts = None if keys else {*LOOPBACK, *allowed}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -132,10 +133,10 @@ class Guard:
 
     def _foreign(self, headers: Headers) -> Failure | None:
         host = headers.get("host", "")
-        if self._hosts is not None and urlsplit(f"//{host}").hostname not in {h.strip("[]") for h in self._hosts}:
+        if self._hosts is not None and _parts(f"//{host}").hostname not in self._hosts:
             return Failure(403, "this server is not known by that host name", code="wrong_host")
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and _parts(origin).netloc != host:
             return Failure(403, "pages of other origins may not ask this server", code="wrong_origin")
         return None
 
@@ -159,6 +160,14 @@ class Guard:
                 return Failure(429, "too many wrong keys", code="rate_limit_exceeded", retry_after_s=wait_s)
             wrong.spend(1)
         return Failure(401, "a valid API key is needed", code="invalid_api_key")
+
+
+def _parts(url: str) -> SplitResult:
+    """The parts of a URL; of what is none, the parts of an empty one."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")
 
 
 async def body_of(request: Request, settings: Settings, most: int | None = None) -> bytes:

@@ -26,6 +26,8 @@ HISTORY = 48
 """Points of a lane's density that are kept."""
 _BACKLOG = 16
 _QUESTION = 2000
+_NAME = 200
+"""Characters of what a client wrote that are shown."""
 _ENDS = {"banked": "stopped", "pruned": "stopped", "cancelled": "stopped", "finished": "finished"}
 
 
@@ -79,7 +81,7 @@ class RunView:
         self._began = time.time()
         self._ended: float | None = None
         self._about = {
-            "model": asked.model or "",
+            "model": (asked.model or "")[:_NAME],
             "policy": asked.spec.text,
             "k": asked.k,
             "commit": asked.commit,

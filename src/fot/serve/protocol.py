@@ -9,7 +9,6 @@ from typing import cast
 import msgspec
 
 from fot.core.commit import track
-from fot.core.registry import unknown_name
 from fot.engines.base import Sampling
 from fot.errors import ConfigError, FotError
 from fot.methods import Spec, parse
@@ -18,10 +17,11 @@ from fot.online.lane import Way
 from fot.serve.settings import Progress, Settings
 from fot.serve.signs import asks_for_form, looks_answerable
 
-__all__ = ["Asked", "BadRequest", "Pass", "read"]
+__all__ = ["Asked", "BadRequest", "Pass", "advice", "read"]
 
 LONGEST_SPEC = 500
 """Characters of a policy in a request."""
+MOST_CHECKPOINTS = 64
 
 # What the controller itself says to the engine; no request may say it over its head.
 _OURS = frozenset(
@@ -47,6 +47,11 @@ class BadRequest(FotError):
         self.param = param
         self.status = status
         self.code = code
+
+
+def advice(message: str, hint: str) -> str:
+    """What is wrong and what to do about it, in one line."""
+    return f"{message}{'' if message.endswith(('.', '?')) else '.'} {hint}" if hint else message
 
 
 class Options(msgspec.Struct, forbid_unknown_fields=True):
@@ -194,6 +199,8 @@ def _check_options(options: Options, settings: Settings) -> None:
         )
     if options.policy is not None and len(options.policy) > LONGEST_SPEC:
         raise BadRequest(f"fot.policy is longer than {LONGEST_SPEC} characters", "fot")
+    if options.checkpoints is not None and len(options.checkpoints) > MOST_CHECKPOINTS:
+        raise BadRequest(f"fot.checkpoints are more than {MOST_CHECKPOINTS}", "fot")
 
 
 def _why_pass(body: _Body, told: Mapping[str, object], options: Options, settings: Settings) -> str | None:
@@ -254,7 +261,7 @@ def _asked(body: _Body, told: Mapping[str, object], options: Options, settings: 
         track(commit, "")  # an unknown name is told now
         spec = _spec(options, settings)
     except ConfigError as error:
-        raise BadRequest(f"{error} {error.hint}".strip(), "fot") from None
+        raise BadRequest(advice(str(error), error.hint), "fot") from None
     seed = body.seed if body.seed is not None else options.seed
     return Asked(
         model=body.model,
@@ -289,7 +296,7 @@ def _spec(options: Options, settings: Settings) -> Spec:
     (method, plan), *around = spec.parts
     for name in given:
         if not hasattr(plan, name):
-            raise unknown_name(f"parameter of {method.name}", name, [])
+            raise ConfigError(f"{method.name} has no {name}", "Leave it out, or name another policy.")
     try:
         return Spec(((method, replace(plan, **given)), *around))
     except ValueError as error:

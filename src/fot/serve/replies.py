@@ -12,7 +12,7 @@ from fot.core.policy import Fate
 from fot.errors import ConfigError, EngineError, EngineRefused, EngineTimeout, EngineUnavailable, FotError
 from fot.online.result import Result, RolloutResult
 from fot.online.text import REASONING_END
-from fot.serve.protocol import BadRequest
+from fot.serve.protocol import BadRequest, advice
 from fot.serve.settings import ReasoningField
 
 __all__ = ["DONE", "Failure", "Told", "Writer", "comment", "estimate", "failure", "frame", "summary", "told", "usage"]
@@ -82,7 +82,7 @@ def failure(error: Exception, hidden: Mapping[str, str]) -> Failure:
         case EngineError():
             told = Failure(502, message, code="upstream_error")
         case ConfigError():
-            told = Failure(400, f"{message} {error.hint}".strip(), "fot")
+            told = Failure(400, advice(message, error.hint), "fot")
         case FotError():
             told = Failure(getattr(error, "status", 500), message, code=getattr(error, "code", None))
         case _:
