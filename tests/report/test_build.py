@@ -7,7 +7,8 @@ import re
 import pytest
 
 from fot.cli.main import main
-from fot.report.page import inline_svg
+from fot.report import browser
+from fot.report.page import embedded, inline_svg
 from tests.report.pools import planted
 
 EXHIBITS = ["main", "deciles", "sweep", "mechanism"]
@@ -89,6 +90,17 @@ def test_texts_come_only_when_asked_for(pool, tmp_path, capsys):
     assert all(len(tails) == 6 for _, tails in kept)
 
 
+def test_texts_stay_within_their_budget_in_any_script(tmp_path, monkeypatch):
+    monkeypatch.setattr(browser, "TEXT_BUDGET", 6_000)
+    pool = planted(tmp_path / "pool", problems=5, k=6, marker="也许<\\", effect=0.9)
+    out = tmp_path / "report.html"
+    run(pool, out, "--texts")
+    kept = re.search(r'id="texts">(.*?)</script>', out.read_text(encoding="utf-8"), re.S)[1]
+    tails = [tail for _, tails in json.loads(kept) for tail in tails]
+    assert all(10 < len(tail) <= 200 for tail in tails)
+    assert sum(len(embedded(tail).encode()) - 2 for tail in tails) <= 6_000
+
+
 def test_what_a_model_wrote_is_escaped(tmp_path):
     evil = "</script><script>alert(1)</script>"
     pool = planted(tmp_path / "pool", problems=6, k=4, model=f"m{evil}", benchmark="<b>bold", problem=f"{evil}&")
@@ -106,7 +118,8 @@ def test_tuned_on_test_is_said_in_every_output(pool, tmp_path):
     run(pool, out, "--tune-on-test")
     for path in (
         out,
-        *(tmp_path / "report.run" / name for name in ("tables/sweep.md", "tables/sweep.tex", "figures/sweep.svg")),
+        *(tmp_path / "report.run" / "tables" / f"sweep.{kind}" for kind in ("csv", "md", "tex")),
+        tmp_path / "report.run" / "figures" / "sweep.svg",
     ):
         assert "TUNED ON TEST" in path.read_text(encoding="utf-8"), path
 

@@ -26,6 +26,9 @@ TABLE = Table(
         (0.4567, "share", "45.7%"),
         (-0.5, "points", "−50.0"),  # noqa: RUF001
         (2.0, "signed", "+2"),
+        (0, "signed", "0"),
+        (-0.0004, "points", "0.0"),
+        (-0.0004, "share", "0.0%"),
         (-1.25, "signed", "−1.2"),  # noqa: RUF001
         (12345, "count", "12,345"),
         (1e-320, "p", "<1e−300"),  # noqa: RUF001
@@ -72,6 +75,12 @@ def test_an_empty_table_still_has_its_header(tmp_path):
     assert empty.csv() == "name,share,ci,n\n"
     empty.parquet(tmp_path / "t.parquet")
     assert empty.markdown().count("\n") == 2
+
+
+def test_a_banner_stands_in_every_row_of_a_file():
+    rows = list(csv.DictReader(io.StringIO(TABLE.labelled("TUNED ON TEST").csv())))
+    assert [row["banner"] for row in rows] == ["TUNED ON TEST"] * 2
+    assert "banner" not in TABLE.csv()
 
 
 def test_a_row_must_fit_its_columns():

@@ -5,13 +5,16 @@ from __future__ import annotations
 from fot.core.policy import Fate
 from fot.grading.base import Judgement
 from fot.report.material import CHECKPOINTS, Material
+from fot.report.page import embedded
 
 __all__ = ["POINTS", "TEXT_BUDGET", "lanes", "texts"]
 
 POINTS = 6
 """Places of a lane at which its density is told: at so many even parts of what it was charged."""
-TEXT_BUDGET = 3_000_000
-"""Characters of rollouts that a page may hold."""
+TEXT_BUDGET = 2_500_000
+"""Bytes that the texts of rollouts may take in a page, as they are written there."""
+LONGEST_QUESTION = 2_000
+LONGEST_TAIL, SHORTEST_TAIL = 2_000, 80
 
 _FATES = {Fate.BANKED: "b", Fate.PRUNED: "p", Fate.FINISHED: "f"}
 
@@ -101,13 +104,22 @@ def _densities(material: Material) -> list[list[float]]:
 
 def texts(material: Material) -> list[list[object]]:
     """For each problem its question and the ends of its rollouts' texts, as much as the budget allows."""
-    each = max(80, min(2_000, TEXT_BUDGET // max(int(material.sizes.sum()), 1)))
+    each = max(SHORTEST_TAIL, min(LONGEST_TAIL, TEXT_BUDGET // max(int(material.sizes.sum()), 1)))
     tails = [""] * int(material.sizes.sum())
     for at, text in material.texts():
-        tails[at] = text[-each:]
+        tails[at] = _tail(text, each)
     found: list[list[object]] = []
     first = 0
     for problem, size in zip(material.problems, material.sizes.tolist(), strict=True):
-        found.append([problem.problem, tails[first : first + size]])
+        question = problem.problem
+        found.append([question and question[:LONGEST_QUESTION], tails[first : first + size]])
         first += size
     return found
+
+
+def _tail(text: str, most: int) -> str:
+    """The end of a text that takes at most so many bytes in the page: escapes and other scripts take several each."""
+    tail = text[-most:]
+    while (size := len(embedded(tail).encode())) > most + 2:  # its quotes
+        tail = tail[len(tail) - len(tail) * most // size :]
+    return tail

@@ -23,7 +23,6 @@ from fot.report.table import Table
 __all__ = ["Report", "build"]
 
 _PACKAGES = ("numpy", "scipy", "polars", "pyarrow", "matplotlib", "msgspec")
-_SYNTHETIC = "synthetic texts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +54,8 @@ def build(
     sections: dict[str, Sequence[Step]] = {"The paper and this pool": (BESIDE,)} if paper else {}
     sections |= {title: [one for one in steps if not only or one.name in only] for title, steps in SECTIONS.items()}
     made, absent = _make(material, sections, progress)
-    synthetic = material.chosen.synthetic
-    label = _SYNTHETIC if synthetic else ""
+    synthetic = _synthetic(material)
+    label = "synthetic texts" if synthetic else ""
     folder = out.with_suffix(".run")
     for name in ("tables", "figures"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -64,7 +63,7 @@ def build(
             old.unlink()
     drawings: dict[str, list[str]] = {}
     for name, exhibit in made.items():
-        _write_tables(folder / "tables", name, exhibit)
+        _write_tables(folder / "tables", name, exhibit, synthetic)
         drawings[name] = _write_figures(folder / "figures", exhibit, label)
     content = Content(
         title=f"Funnel of Thoughts on {material.chosen.describe()['name']}",
@@ -108,13 +107,15 @@ def _make(
     return made, absent
 
 
-def _write_tables(folder: Path, name: str, exhibit: Exhibit) -> None:
+def _write_tables(folder: Path, name: str, exhibit: Exhibit, synthetic: str) -> None:
+    """In every format; what has to be known of the figures stands in each file."""
+    banner = " ".join(part for part in (synthetic, exhibit.banner) if part)
     tables: dict[str, Table] = {} if exhibit.table is None else {name: exhibit.table}
     tables |= {f"{name}-{more}": table for more, table in exhibit.more}
     for stem, table in tables.items():
-        banner = f"{exhibit.banner}" if exhibit.banner else ""
-        (folder / f"{stem}.csv").write_text(table.csv(), encoding="utf-8")
-        table.parquet(folder / f"{stem}.parquet")
+        tidy = table.labelled(banner) if banner else table
+        (folder / f"{stem}.csv").write_text(tidy.csv(), encoding="utf-8")
+        tidy.parquet(folder / f"{stem}.parquet")
         marked = f"> {banner}\n\n{table.markdown()}" if banner else table.markdown()
         (folder / f"{stem}.md").write_text(marked, encoding="utf-8")
         commented = f"% {banner}\n{table.latex()}" if banner else table.latex()
@@ -151,10 +152,15 @@ def _range(low: int, high: int) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def _banners(material: Material, synthetic: str | None) -> list[str]:
+def _synthetic(material: Material) -> str:
+    by = material.chosen.synthetic
+    return f"SYNTHETIC texts ({by}): nothing here speaks of a real model." if by else ""
+
+
+def _banners(material: Material, synthetic: str) -> list[str]:
     banners = []
     if synthetic:
-        banners.append(f"SYNTHETIC texts ({synthetic}): nothing here speaks of a real model.")
+        banners.append(synthetic)
     if material.tune_on_test:
         banners.append("TUNED ON TEST: choices were made on the very problems that they are reported on.")
     if material.chosen.left_out:

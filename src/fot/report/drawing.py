@@ -32,7 +32,7 @@ PAPER = "#ffffff"
 SERIES = ("#0b5d7a", "#d9822b", "#5b9f8f", "#8c3b4a", "#a9b665", "#6f5fa3", "#3b3b3b", "#c79fb7")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
-HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----", "++++", "oooo")
+HATCHES = ("", "////", "||||", "xxxx", "\\\\\\\\", "----", "++++", "//")  # lines: a hatch of dots is 250 KB of SVG
 PALETTE = {"ink": INK, "muted": MUTED, "faint": FAINT, "paper": PAPER} | {f"s{n}": c for n, c in enumerate(SERIES)}
 
 _STYLE: Any = {

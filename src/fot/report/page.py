@@ -18,12 +18,13 @@ from fot.report.exhibit import Exhibit, Step
 from fot.report.published import published
 from fot.report.table import MINUS, Table
 
-__all__ = ["Content", "page"]
+__all__ = ["Content", "embedded", "page"]
 
 _MORE = {
     "by-cell": "By model and benchmark",
     "cases": "Problem by problem",
     "front": "The Pareto front: found on one half of the problems, measured on the other",
+    "front-tuned": "The Pareto front: found and measured on the same problems",
     "configurations": "All configurations, on all problems",
 }
 """What people read over a table that is there besides the main one."""
@@ -185,9 +186,9 @@ def _browser(content: Content) -> Iterable[str]:
     heads = ("problem", "model, benchmark", "right")
     yield "".join(f"<th>{head}</th>" for head in heads) + '<th class="n">pass@1</th><th class="n">attention saved</th>'
     yield '</tr></thead><tbody></tbody></table></div><div id="problem" hidden></div>'
-    yield f'<script type="application/json" id="data">{_json(content.browser)}</script>'
+    yield f'<script type="application/json" id="data">{embedded(content.browser)}</script>'
     if content.texts is not None:
-        yield f'<script type="application/json" id="texts">{_json(content.texts)}</script>'
+        yield f'<script type="application/json" id="texts">{embedded(content.texts)}</script>'
     yield "</section>"
 
 
@@ -207,7 +208,7 @@ def _text(text: str) -> str:
     return escape(_NEGATIVE.sub(MINUS, text), quote=False)
 
 
-def _json(value: object) -> str:
+def embedded(value: object) -> str:
     """JSON that cannot end its script element, whatever strings it holds."""
     text = msgspec.json.encode(value).decode()
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -9,8 +9,9 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 __all__ = ["MINUS", "Column", "Table", "Value", "number", "written"]
@@ -18,6 +19,7 @@ __all__ = ["MINUS", "Column", "Table", "Value", "number", "written"]
 Value = str | int | float | bool | tuple[float, float] | None
 MINUS = "\N{MINUS SIGN}"
 _NONE = "\N{EN DASH}"
+_ZERO = re.compile(r"^[+-](0(?:\.0+)?%?)$")  # what rounds to nothing has no sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,12 @@ class Table:
         """The raw values of one column."""
         at = [column.name for column in self.columns].index(name)
         return [row[at] for row in self.rows]
+
+    def labelled(self, text: str) -> Table:
+        """The same with a last column that says `text` in every row, for files that have no place for a remark."""
+        return replace(
+            self, columns=(*self.columns, Column("banner", "banner")), rows=tuple((*row, text) for row in self.rows)
+        )
 
     def records(self) -> list[dict[str, Value]]:
         """Tidy rows: an interval becomes two fields."""
@@ -126,7 +134,7 @@ def written(value: Value, form: str) -> str:
         return MINUS + value[1:] if form == "printed" and value[:1] == "-" else value
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return FORMS[form](value).replace("-", MINUS)
+    return _ZERO.sub(r"\1", FORMS[form](value)).replace("-", MINUS)
 
 
 def _p(value: float) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fot.report.table import written
 from fot.stats.paired import Interval
 
-__all__ = ["count", "gained", "interval_pp", "joined", "percent", "signed", "sure"]
+__all__ = ["between", "count", "gained", "gains", "interval_pp", "joined", "percent", "signed", "sure"]
 
 
 def percent(share: float) -> str:
@@ -40,6 +40,18 @@ def gained(delta: float) -> str:
     if delta == 0:
         return "as many problems as self-consistency"
     return f"{count(abs(delta), 'problem')} {'more' if delta > 0 else 'fewer'} than self-consistency"
+
+
+def gains(delta: float) -> str:
+    """The same as what somebody does: `gains 2 problems`, `loses 1 problem`, `gains nothing`."""
+    if delta == 0:
+        return "gains nothing"
+    return f"{'gains' if delta > 0 else 'loses'} {count(abs(delta), 'problem')}"
+
+
+def between(low: float, high: float, written_: Callable[[float], str]) -> str:
+    """`between 1 and 3`, or the one value that both are."""
+    return f"between {written_(low)} and {written_(high)}" if written_(low) != written_(high) else f"at {written_(low)}"
 
 
 def sure(p: float) -> str:

@@ -70,17 +70,19 @@ def profile(material: Material) -> Exhibit:
 
 
 def _profile_sentence(rows: list[tuple[Value, ...]]) -> str:
-    told = [f"{percent(number(row[2]))} of the rollouts are {row[0]}" for row in rows[:2]]
-    silent = number(rows[2][2])
-    text = f"{told[0]}, {percent(number(rows[1][2]))} incorrect, and {percent(silent)} never commit to an answer. "
-    wrong = rows[1]
-    if wrong[5] is not None and isinstance(wrong[3], float) and isinstance(rows[0][3], float):
+    correct, wrong, silent = rows
+    shares = f"{percent(number(correct[2]))} of the rollouts are correct, {percent(number(wrong[2]))} incorrect"
+    if silent[1]:
+        text = f"{shares}, and {percent(number(silent[2]))} never commit to an answer. "
+    else:
+        text = f"{shares}; all commit to an answer. "
+    if wrong[5] is not None and isinstance(wrong[3], float) and isinstance(correct[3], float):
         text += (
-            f"An incorrect one is {wrong[3] / rows[0][3]:.1f} times as long as a correct one and costs "
+            f"An incorrect one is {wrong[3] / correct[3]:.1f} times as long as a correct one and costs "
             f"{number(wrong[5]):.1f} times its attention; "
         )
-        change = "denser" if number(wrong[4]) > number(rows[0][4]) else "no denser"
-        text += f"hesitation markers are {change} in it ({wrong[4]:.2f} against {rows[0][4]:.2f})."
+        change = "denser" if number(wrong[4]) > number(correct[4]) else "no denser"
+        text += f"hesitation markers are {change} in it ({wrong[4]:.2f} against {correct[4]:.2f})."
     return text
 
 
@@ -105,8 +107,8 @@ def deciles(material: Material) -> Exhibit:
     falls = all(a.share >= b.share for a, b in pairwise(bins))
     sentence = (
         f"From the least to the most hesitant tenth of the rollouts accuracy goes from {percent(bins[0].share)} to "
-        f"{percent(bins[-1].share)} ({'falling' if falls else 'not falling'} at every step; its correlation with the "
-        f"number of the decile is {_r(slope.r)}). Rollout by rollout, density and being correct correlate at "
+        f"{percent(bins[-1].share)} ({'falling' if falls else 'though not falling'} at every step; its correlation "
+        f"with the number of the decile is {_r(slope.r)}). Rollout by rollout, density and being correct correlate at "
         f"{_r(single.r)}."
     )
 
@@ -151,12 +153,14 @@ def model_density(material: Material) -> Exhibit:
     ratios = [number(row[4]) for row in rows if isinstance(row[4], float)]
     denser = sum(ratio > 1 for ratio in ratios)
     lowest, highest = (f(number(row[1]) for row in rows) for f in (min, max))
-    spread = (
-        f"Mean density lies between {lowest:.2f} and {highest:.2f} across {count(len(rows), 'model')}"
-        if len(rows) > 1
-        else f"{rows[0][0]} writes {highest:.2f} markers per 1,000 characters"
-    )
-    sentence = f"{spread}; wrong rollouts are denser than correct ones in {denser} of {count(len(ratios), 'model')}."
+    if len(rows) > 1:
+        sentence = (
+            f"Mean density lies between {lowest:.2f} and {highest:.2f} across {count(len(rows), 'model')}; wrong "
+            f"rollouts are denser than correct ones in {denser} of {count(len(ratios), 'model')}."
+        )
+    else:
+        sentence = f"{rows[0][0]} writes {highest:.2f} markers per 1,000 characters"
+        sentence += f", {'more' if denser else 'no more'} in wrong rollouts than in correct ones." if ratios else "."
     return Exhibit(
         sentence=sentence,
         table=Table(columns, tuple(rows)),
@@ -199,6 +203,8 @@ def silence(material: Material) -> Exhibit:
     sentence = (
         f"At most {percent(number(most[6]))} of the rollouts ({most[0]} on {most[1]}, {number(most[5]):.2f} a "
         f"problem) end without an answer: {kind}."
+        if silent.any()
+        else "Every rollout ends with an answer."
     )
     return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)))
 

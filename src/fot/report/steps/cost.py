@@ -14,7 +14,7 @@ from fot.report.exhibit import Exhibit, Figure, NotHere
 from fot.report.material import CHECKPOINTS, Material
 from fot.report.steps.outcome import METHOD_COLUMNS, halves, method_row
 from fot.report.table import Column, Table, Value, number
-from fot.report.words import joined, percent, signed
+from fot.report.words import gains, joined, percent
 from fot.stats.resampling import ratio_bootstrap
 
 if TYPE_CHECKING:
@@ -137,9 +137,8 @@ def composition(material: Material) -> Exhibit:
     most = max(texts, key=lambda text: material.result(text).savings.attention)
     saved = material.result(most)
     sentence += (
-        f"Of all shown {most} saves most attention ({percent(saved.savings.attention)}) and gains "
-        f"{signed(saved.delta)} "
-        f"({saved.ci95_pp.low:+.1f} to {saved.ci95_pp.high:+.1f} points)."
+        f"Of all shown {most} saves most attention ({percent(saved.savings.attention)}) and "
+        f"{gains(saved.delta)} ({saved.ci95_pp.low:+.1f} to {saved.ci95_pp.high:+.1f} points)."
     )
     return Exhibit(sentence=sentence, table=Table(METHOD_COLUMNS, rows))
 
@@ -191,7 +190,7 @@ def funnel(material: Material) -> Exhibit:
     return Exhibit(sentence=sentence, table=Table(columns, rows), figures=(figure,), notes=(note,), folded=True)
 
 
-FATE_LOOK = {Fate.BANKED: (0, ""), Fate.PRUNED: (1, "////"), Fate.FINISHED: (2, "....")}
+FATE_LOOK = {Fate.BANKED: (0, ""), Fate.PRUNED: (1, "////"), Fate.FINISHED: (2, drawing.HATCHES[2])}
 
 
 def _draw_funnel(canvas: Canvas, rows: Lanes, row: Row, base: Row, good: set[str | None]) -> None:

@@ -16,7 +16,7 @@ from fot.report.exhibit import Exhibit, Figure, NotHere
 from fot.report.material import Material
 from fot.report.steps.outcome import halves
 from fot.report.table import Column, Table, Value, number
-from fot.report.words import joined, percent, signed
+from fot.report.words import between, gains, joined, percent, signed
 from fot.stats.resampling import draw_bootstrap
 
 if TYPE_CHECKING:
@@ -64,13 +64,13 @@ def mechanism(material: Material) -> Exhibit:
         rows.append((name, voting, *cells(result)))
     columns = (Column("signal", "pruning signal"), Column("early_voting", "early voting"), *RESULT_COLUMNS)
     told = [
-        f"{signed(results[name, voting].delta)} {'with' if voting else 'without'} early voting"
+        f"{gains(results[name, voting].delta)} {'with' if voting else 'without'} early voting"
         for name in SIGNALS
         for voting in (False, True)
     ]
     votes = [results["density", voting].votes_mean for voting in (False, True)]
     sentence = (
-        f"Pruning at random gains {told[0]} and {told[1]}; pruning by density {told[2]} and {told[3]}. Early voting "
+        f"Pruning at random {told[0]} and {told[1]}; pruning by density {told[2]} and {told[3]}. Early voting "
         f"keeps the ballot at {votes[1]:.1f} votes where {votes[0]:.1f} would be left."
     )
     return Exhibit(
@@ -105,12 +105,12 @@ def keep_and_voting(material: Material) -> Exhibit:
         )
     columns = (
         Column("keep", "keep", "number"),
-        Column("with", "accuracy with", "share"),
-        Column("without", "accuracy without", "share"),
+        Column("with", "accuracy with early voting", "share"),
+        Column("without", "accuracy without it", "share"),
         Column("delta", "difference (pp)", "points"),
-        Column("attention_with", "attention saved with", "share"),
+        Column("attention_with", "attention saved with it", "share"),
         Column("attention_without", "attention saved without", "share"),
-        Column("votes_with", "votes with", "number1"),
+        Column("votes_with", "votes with it", "number1"),
         Column("votes_without", "votes without", "number1"),
     )
     first, last = rows[0], rows[-1]
@@ -159,9 +159,9 @@ def schedules(material: Material) -> Exhibit:
         ]
     deltas = [number(row[at]) for row in rows for at in (3, 6, 9)]
     sentence = (
-        f"Over these {len(deltas)} settings the funnel gains between {signed(min(deltas))} and {signed(max(deltas))} "
-        f"problems; most with {best[2]} ({percent(best[1])} of the attention saved). That one is best was not decided "
-        f"before these problems were seen: the sweep says what such a choice is worth on others."
+        f"Over these {len(deltas)} settings the funnel's gain lies {between(min(deltas), max(deltas), signed)} "
+        f"problems; it is largest with {best[2]} ({percent(best[1])} of the attention saved). That one is best was "
+        f"not decided before these problems were seen: the sweep says what such a choice is worth on others."
     )
     return Exhibit(sentence=sentence, table=Table(tuple(columns), tuple(rows), frozenset({1})))
 
@@ -177,9 +177,9 @@ def kernel_size(material: Material) -> Exhibit:
     deltas = [number(row[3]) for row in rows]
     saved = [number(row[5]) for row in rows]
     sentence = (
-        f"From the one marker 'perhaps' to all {KERNEL_SIZES[-1]} the gain lies between {signed(min(deltas))} and "
-        f"{signed(max(deltas))} problems and the attention saved between {percent(min(saved))} and "
-        f"{percent(max(saved))}."
+        f"From the one marker 'perhaps' to all {KERNEL_SIZES[-1]} the gain lies "
+        f"{between(min(deltas), max(deltas), signed)} problems and the attention saved "
+        f"{between(min(saved), max(saved), percent)}."
     )
     return Exhibit(
         sentence=sentence,
@@ -201,7 +201,7 @@ def pool_size(material: Material) -> Exhibit:
         raise NotHere(f"with {material.k} rollouts a problem there are no smaller pools to compare")
     rows: list[tuple[Value, ...]] = []
     for size in sizes:
-        votes, ours, saved = _subsets(material, size, DRAWS if size < material.k else 1)
+        votes, ours, saved = _subsets(material, size, DRAWS if (material.sizes > size).any() else 1)
         gains = ours - votes
         interval = draw_bootstrap(gains, material.seed)
         rows.append((size, len(votes), float(votes.mean()), float(ours.mean()), float(gains.mean()),
@@ -227,7 +227,7 @@ def pool_size(material: Material) -> Exhibit:
     )
     figure = Figure("pool-size", "Difference to a vote of as many rollouts; the band covers problems and draws.",
                     lambda canvas: _draw_sizes(canvas, rows), 6.2, 2.8)  # fmt: skip
-    note = f"Below k: {DRAWS} random subsets of every problem's rollouts; intervals resample problems and draws."
+    note = f"{DRAWS} random subsets where a problem has more rollouts; intervals resample problems and draws."
     return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), figures=(figure,), notes=(note,))
 
 

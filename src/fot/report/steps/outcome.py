@@ -12,7 +12,7 @@ from fot.report import drawing
 from fot.report.exhibit import Exhibit, Figure, NotHere
 from fot.report.material import Material
 from fot.report.table import Column, Table, Value, number
-from fot.report.words import count, gained, interval_pp, percent, signed, sure
+from fot.report.words import count, gained, gains, interval_pp, percent, signed, sure
 from fot.stats.proportion import wilson
 
 if TYPE_CHECKING:
@@ -92,6 +92,11 @@ def main(material: Material) -> Exhibit:
     notes: tuple[str, ...] = (
         "Savings are against sc on the same rollouts. Methods that draw at random report means over their draws.",
     )
+    if any(material.result(text).savings.latency < 0 for text in texts):
+        notes += (
+            "A method that waits for some rollouts before it asks for others takes longer than sc, which runs all at "
+            "once: its latency saved is negative.",
+        )
     if merging := material.merging:
         notes += (
             f"Votes are counted by {material.keys} keys: {merging.answers_after:,} answers out of "
@@ -261,13 +266,13 @@ def regimes(material: Material) -> Exhibit:
         ]
     hard, easy = (material.result("fot", which) for which in parts.values())
     sentence = (
-        f"On the {count(int(parts['hard'].sum()), 'hard problem')} the funnel gains {hard.delta:+.0f} and saves "
+        f"On the {count(int(parts['hard'].sum()), 'hard problem')} the funnel {gains(hard.delta)} and saves "
         f"{percent(hard.savings.attention)} of the attention; on the {count(int(parts['easy'].sum()), 'easy one')} it "
-        f"gains {easy.delta:+.0f} and saves {percent(easy.savings.attention)}."
+        f"{gains(easy.delta)} and saves {percent(easy.savings.attention)}."
     )
     if "ac" in texts:
         others = [percent(material.result("ac", which).savings.attention) for which in parts.values()]
-        sentence += f" Adaptive Consistency saves {others[0]} and {others[1]}."
+        sentence += f" Adaptive Consistency saves {others[0]} on the hard ones and {others[1]} on the easy ones."
     strong = frozenset({texts.index("fot") + 2})
     return Exhibit(sentence=sentence, table=Table(tuple(columns), tuple(rows), strong), notes=(rule,))
 
@@ -320,29 +325,16 @@ def pareto(material: Material) -> Exhibit:
     k = material.k
     if not material.can(f"first-n:n={min(2, k)}") or k < 4:
         raise NotHere("a curve of smaller votes needs at least 4 rollouts a problem")
+    even = bool((material.sizes == k).all())
+    whole = f"sc@{k}" if even else "sc"
+    votes = {f"sc@{size}": material.result(f"first-n:n={size}") for size in BUDGETS if size < k}
+    votes[whole] = material.result("sc")
+    methods = {text: material.result(text) for text in contenders(material)[1:]}
     rows: list[tuple[Value, ...]] = []
-    for size in (*(size for size in BUDGETS if size < k), k):
-        result = material.result("sc" if size == k else f"first-n:n={size}")
-        rows.append(
-            (
-                "sc",
-                f"sc@{size}",
-                1 - result.savings.attention,
-                result.accuracy,
-                wilson(result.correct, len(material.problems)),
-            )
-        )
-    for text in contenders(material)[1:]:
-        result = material.result(text)
-        rows.append(
-            (
-                "method",
-                text,
-                1 - result.savings.attention,
-                result.accuracy,
-                wilson(result.correct, len(material.problems)),
-            )
-        )
+    for kind, results in (("sc", votes), ("method", methods)):
+        for name, result in results.items():
+            reach = wilson(result.correct, len(material.problems))
+            rows.append((kind, name, 1 - result.savings.attention, result.accuracy, reach))
     columns = (
         Column("kind", "kind"),
         Column("name", "name"),
@@ -350,15 +342,13 @@ def pareto(material: Material) -> Exhibit:
         Column("accuracy", "accuracy", "share"),
         Column("interval", "95% interval", "interval-share"),
     )
-    fot = material.result("fot")
-    spent = 1 - fot.savings.attention
-    equal = spent * k
-    smaller = min(BUDGETS, key=lambda size: abs(size - equal))
-    rival = material.result("sc" if smaller >= k else f"first-n:n={smaller}")
+    fot = methods["fot"]
+    near = min(votes, key=lambda name: abs(votes[name].savings.attention - fot.savings.attention))
+    rival = votes[near]
     sentence = (
-        f"The funnel spends {percent(spent)} of the attention of sc@{k}, as much as {equal:.1f} whole rollouts would, "
-        f"and is right on {percent(fot.accuracy)} of the problems; a vote of {min(smaller, k)} rollouts is right on "
-        f"{percent(rival.accuracy)}."
+        f"The funnel spends {percent(1 - fot.savings.attention)} of the attention of {whole} and is right on "
+        f"{percent(fot.accuracy)} of the problems; the vote that spends most nearly as much, {near} with "
+        f"{percent(1 - rival.savings.attention)}, is right on {percent(rival.accuracy)}."
     )
     figure = Figure("pareto", "Accuracy and attention spent. The line is self-consistency with fewer rollouts.",
                     lambda canvas: _draw_pareto(canvas, rows), 6.2, 3.8)  # fmt: skip
@@ -377,9 +367,9 @@ def _draw_pareto(canvas: Canvas, rows: list[tuple[Value, ...]]) -> None:
         ms=3.5,
         label="sc, fewer rollouts",
     )
-    for x, y, name in curve[-1:] + curve[: len(curve) - 1 : 2]:
+    for x, y, name in curve[-1:] + curve[: len(curve) - 1 : 2]:  # below and right of a rising line there is room
         axes.annotate(
-            name, (x, y), xytext=(0, -9), textcoords="offset points", ha="center", fontsize=7, color=drawing.MUTED
+            name, (x, y), xytext=(3, -10), textcoords="offset points", ha="left", fontsize=7, color=drawing.MUTED
         )
     for at, row in enumerate(row for row in rows if row[0] == "method"):
         look: dict[str, Any] = {

@@ -13,7 +13,7 @@ from fot.report import drawing
 from fot.report.exhibit import Exhibit, Figure, NotHere
 from fot.report.material import Material
 from fot.report.table import Column, Table, Value, number
-from fot.report.words import count, interval_pp, percent, signed
+from fot.report.words import count, gains, interval_pp, percent, signed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -38,12 +38,17 @@ def search(material: Material) -> Exhibit:
         raise NotHere("one problem cannot be split into some to choose on and others to report on")
     figures = all_.figures()
     edge = front(all_, seed=material.seed, on_test=material.tune_on_test)
+    edge_name, how, other = (
+        ("front-tuned", "chosen on them all", "on the same problems")
+        if material.tune_on_test
+        else ("front", "chosen by folds", "on other problems")
+    )
     rows: list[tuple[Value, ...]] = []
     for rule in ("accuracy", "saving"):
         choice = nested(all_, count=folds, seed=material.seed, rule=rule, on_test=material.tune_on_test)
         tuned = sum(one.tuned_delta for one in choice.choices) / sum(one.tuned_on for one in choice.choices)
         interval = (choice.ci95_pp.low, choice.ci95_pp.high)
-        rows.append((f"best by {rule}, chosen by folds", choice.problems, tuned, choice.delta / choice.problems,
+        rows.append((f"best by {rule}, {how}", choice.problems, tuned, choice.delta / choice.problems,
                      interval, choice.wins, choice.losses, choice.p, choice.attention, choice.latency))  # fmt: skip
     at = all_.configurations.index(DEFAULT)
     share = figures.delta[at] / figures.problems
@@ -54,7 +59,7 @@ def search(material: Material) -> Exhibit:
         Column("choice", "configuration"),
         Column("problems", "problems", "count"),
         Column("tuned", "where chosen (pp)", "points"),
-        Column("reported", "on other problems (pp)", "points"),
+        Column("reported", f"{other} (pp)", "points"),
         Column("ci_pp", "95% interval (pp)", "interval-pp"),
         Column("wins", "won", "count"),
         Column("losses", "lost", "count"),
@@ -77,7 +82,7 @@ def search(material: Material) -> Exhibit:
     return Exhibit(
         sentence=sentence,
         table=Table(columns, tuple(rows)),
-        more=(("front", _front_table(all_, edge)), ("configurations", _all_table(all_))),
+        more=((edge_name, _front_table(all_, edge)), ("configurations", _all_table(all_))),
         figures=(Figure("sweep", CAPTION, lambda canvas: _draw(canvas, all_), 6.6, 3.8),),
         notes=(_how(material, folds),),
         banner=BANNER if material.tune_on_test else None,
@@ -140,9 +145,9 @@ def _draw(canvas: Canvas, all_: Sweep) -> None:
     axes.step(figures.attention[best_], figures.delta[best_], where="pre", color=drawing.MUTED, lw=1.1, ls="--",
               label="front")  # fmt: skip
     for at, size in enumerate(sorted(set(length.tolist()))):
-        own = length == size
+        own, label = length == size, f"{size}" if at else f"checkpoints: {size}"
         axes.plot(figures.attention[own], figures.delta[own] + shift[own], drawing.MARKS[at], ms=4.4, ls="none",
-                  color=drawing.SERIES[at], mec=drawing.PAPER, mew=0.3, label=f"{size}")  # fmt: skip
+                  color=drawing.SERIES[at], mec=drawing.PAPER, mew=0.3, label=label)  # fmt: skip
     default = all_.configurations.index(DEFAULT)
     axes.plot(figures.attention[default], figures.delta[default] + shift[default], "*", ms=15, color=drawing.INK,
               mec=drawing.PAPER, label="default")  # fmt: skip
@@ -179,7 +184,7 @@ def _twelve(all_: Sweep) -> dict[str, int]:
 def per_model(material: Material) -> Exhibit:
     """The best of twelve configurations for each model, chosen on other problems, against the default."""
     all_ = material.swept
-    twelve = _twelve(all_)
+    twelve, on_test = _twelve(all_), material.tune_on_test
     if len({(p.benchmark, p.problem_id) for p in material.problems}) < FOLDS:
         raise NotHere(f"fewer than {FOLDS} problems cannot be split into folds")
     rows: list[tuple[Value, ...]] = []
@@ -194,20 +199,19 @@ def per_model(material: Material) -> Exhibit:
     columns = (
         Column("model", "model"),
         Column("problems", "problems", "count"),
-        Column("picked", "picked, over folds"),
-        Column("tuned", "gained where chosen (mean fold)", "signed"),
-        Column("honest", "gained on other problems", "signed"),
+        Column("picked", "picked" if on_test else "picked, over folds"),
+        Column("tuned", "gained where chosen" if on_test else "gained where chosen (mean fold)", "signed"),
+        Column("honest", "gained on the same problems" if on_test else "gained on other problems", "signed"),
         Column("default", "the default gains", "signed"),
         Column("attention", "the default saves attention", "share"),
     )
     total, plain = (sum(number(row[at]) for row in rows) for at in (4, 5))
+    where = "the very problems that it was made on" if on_test else "problems that the choice has not seen"
     sentence = (
-        f"Choosing for each model among the paper's twelve configurations gains {signed(total)} problems in all on "
-        f"problems that the choice has not seen; the default, chosen for none of them, gains {signed(plain)}."
+        f"Choosing for each model among the paper's twelve configurations {gains(total)} in all, on {where}; the "
+        f"default, chosen for none of them, {gains(plain)}."
     )
-    notes = (BANNER,) if material.tune_on_test else ()
-    banner = BANNER if material.tune_on_test else None
-    return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), notes=notes, banner=banner)
+    return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), banner=BANNER if on_test else None)
 
 
 def _calibrated(all_: Sweep, mine: Bools, among: list[int], material: Material) -> tuple[float, int, set[int]]:
@@ -238,11 +242,11 @@ def transfer(material: Material) -> Exhibit:
     for model in material.models:
         sources[f"best on {model}"] = best(all_.figures(material.where(model)), "accuracy")
     for name, at in sources.items():
-        gains: list[Value] = []
+        gained: list[Value] = []
         for model in material.models:
             flattered = name == f"best on {model}"
-            gains.append(None if flattered else int(all_.figures(material.where(model)).delta[at]))
-        rows.append((name, all_.configurations[at].spec.text, *gains))
+            gained.append(None if flattered else int(all_.figures(material.where(model)).delta[at]))
+        rows.append((name, all_.configurations[at].spec.text, *gained))
     columns = (
         Column("source", "source"),
         Column("spec", "configuration"),
@@ -250,8 +254,7 @@ def transfer(material: Material) -> Exhibit:
     )
     away = [number(value) for row in rows[1:] for value in row[2:] if value is not None]
     sentence = (
-        f"A configuration that is best on one model gains {signed(float(np.mean(away)))} problems on average on "
-        "another "
+        f"A configuration that is best on one model {gains(float(np.mean(away)))} on average on another "
         f"({signed(min(away))} to {signed(max(away))})."
     )
     note = "A model's own best is left out on that model: it was chosen there, and its figure would flatter it."

@@ -95,7 +95,7 @@ def early_voting(
     middle = drawing.panel(canvas, 1, 3, 2, y="a right answer in the bank")
     heights = [number(row[5]) if row[1] else 0.0 for row in groups]
     at = list(range(len(groups)))
-    middle.bar(at, heights, 0.6, color=drawing.SERIES[2], hatch="....", edgecolor=drawing.PAPER)
+    middle.bar(at, heights, 0.6, color=drawing.SERIES[2], hatch=drawing.HATCHES[2], edgecolor=drawing.PAPER)
     drawing.bar_labels(
         middle, at, heights, [f"{h:.0%}" if row[1] else "" for h, row in zip(heights, groups, strict=True)]
     )

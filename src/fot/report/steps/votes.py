@@ -50,14 +50,14 @@ def concentration(material: Material) -> Exhibit:
         Column("net", "fot − sc, problems", "signed"),  # noqa: RUF001
     )
     voteless = len(pairs) - sum(int(number(row[1])) for row in rows)
-    clear = rows[-1]
-    rest = [
-        f"{percent(number(row[3]))} where it has {row[0]} (net {signed(number(row[4]))})" for row in rows[:-1] if row[1]
+    told = [
+        f"{percent(number(row[3]))} where it has {row[0]} ({count(number(row[1]), 'problem')}, net "
+        f"{signed(number(row[4]))})"
+        for row in reversed(rows)
+        if row[1]
     ]
-    changes = f"the funnel changes {percent(number(clear[3]))} of the answers"
-    sentence = f"Where one answer has more than half of the votes {changes}" if clear[1] else "No vote has a majority"
-    sentence += f"; {joined(rest)}." if rest else "."
-
+    sentence = "By the share of the votes that the leading answer of self-consistency has, the funnel changes the "
+    sentence += f"answer of {joined(told)}." if told else "answer of no problem: none has a vote."
     notes = (f"{count(voteless, 'problem')} without any vote left out.",) if voteless else ()
     figure = Figure(
         "concentration",
@@ -201,12 +201,16 @@ def typology(material: Material) -> Exhibit:
         Column("fot_votes", "votes under fot", "share"),
     )
     waste = [sum(number(row[at]) for row in rows[2:]) for at in (2, 3)]
+    wasted = (
+        f"Repetitive wrong rollouts and those without an answer take {percent(waste[0])} of self-consistency's "
+        f"attention; the funnel brings that to {percent(waste[1])}. "
+        if waste[0]
+        else "No rollout is repetitive and wrong, and none is without an answer. "
+    )
     left = float(kept.sum() / votes.sum()) if votes.any() else 0.0
     right = float((kept & rollouts.correct).sum() / max(int(rollouts.correct.sum()), 1))
     sentence = (
-        f"Repetitive wrong rollouts and those without an answer take {percent(waste[0])} of self-consistency's "
-        f"attention, of which the funnel leaves {percent(waste[1])}. {percent(left)} of the ballot is still cast; "
-        f"correct rollouts keep {percent(right)} of their votes."
+        f"{wasted}{percent(left)} of the ballot is still cast; correct rollouts keep {percent(right)} of their votes."
     )
 
     def draw(canvas: Canvas) -> None:
@@ -236,8 +240,9 @@ def no_answer(material: Material) -> Exhibit:
     rollouts = material.rollouts
     silent = ~rollouts.answered
     if silent.sum() < 5:
-        many = f"{int(silent.sum()) or 'none'} of the {len(silent):,} rollouts"
-        raise NotHere(f"{many} never answer: there is no tail to remove")
+        if not silent.any():
+            raise NotHere(f"all {len(silent):,} rollouts answer: there is no tail to remove")
+        raise NotHere(f"only {int(silent.sum())} of the {len(silent):,} rollouts never answer: too few for a tail")
     stops, fates = material.stops("fot"), material.fates("fot")
     pruned = np.array([fate is Fate.PRUNED for fate in fates])
     rows: list[tuple[Value, ...]] = []
