@@ -136,8 +136,9 @@ class Clock(Generic[Text]):
         self._driver = driver
         self._make_text = make_text
         self._queue: list[_Entry] = []
+        self._open: list[tuple[int, int]] = []  # a heap of bound and rollout; bounds may have risen, or it has closed
         self._due: _Entry | None = None  # what everybody waits for
-        self._laggards: list[int] = []  # who may still come before it; the last one may indeed
+        self._laggard: int | None = None  # a rollout that may still come before it
         self._probes: list[str | None] = []
         self._fresh = 0  # observations that became certain since the last look ahead
 
@@ -159,7 +160,7 @@ class Clock(Generic[Text]):
             while alerts and alerts[0] < text.tokens:
                 heapq.heappop(alerts)
             self._fresh += 1
-        elif not self._laggards or self._laggards[-1] != rollout:
+        elif self._laggard != rollout:
             return  # whatever is waited for, it is not this
         self._advance()
 
@@ -231,7 +232,9 @@ class Clock(Generic[Text]):
     @property
     def is_over(self) -> bool:
         """Is nothing left to be decided?"""
-        return self.is_concluded or not (self._queue or any(entrant.is_open for entrant in self.entrants))
+        while self._open and not self.entrants[self._open[0][1]].is_open:
+            heapq.heappop(self._open)
+        return self.is_concluded or not (self._queue or self._open)
 
     def settle(self) -> list[tuple[Charge, Fate]]:
         """Every rollout's bill and fate, those included that were never launched."""
@@ -280,15 +283,19 @@ class Clock(Generic[Text]):
     def _is_due(self, entry: _Entry) -> bool:
         if entry.event == Event.PROBED.value and self._probes[entry.detail] is None:
             return False
-        if entry is not self._due:
-            self._due = entry
-            self._laggards = [rollout for rollout, entrant in enumerate(self.entrants) if entrant.is_open]
-        while self._laggards:
-            rollout = self._laggards[-1]
+        self._due, self._laggard = entry, None
+        place, first = entry[:3], Event.COMMITTED.value
+        while self._open and (*self._open[0], first) <= place:
+            rollout = self._open[0][1]
             entrant = self.entrants[rollout]
-            if entrant.is_open and (entrant.bound, rollout, Event.COMMITTED.value) <= entry[:3]:
+            bound = entrant.bound
+            if not entrant.is_open:
+                heapq.heappop(self._open)
+            elif (bound, rollout, first) > place:
+                heapq.heapreplace(self._open, (bound, rollout))
+            else:
+                self._laggard = rollout
                 return False
-            self._laggards.pop()
         return True
 
     def _deliver(self, entry: _Entry) -> None:
@@ -329,6 +336,8 @@ class Clock(Generic[Text]):
         first = len(self.entrants)
         rollouts = range(first, min(first + count, self._limit))
         self.entrants += [Entrant(self.time, self._make_text()) for _ in rollouts]
+        for rollout in rollouts:
+            heapq.heappush(self._open, (self.time, rollout))
         if rollouts:
             self._driver.launch(rollouts)
 
