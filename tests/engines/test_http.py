@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -14,6 +14,7 @@ from fot.engines import connect
 from fot.engines.base import Chunk, Engine, Request
 from fot.engines.faults import Fault
 from fot.engines.http import retry_after
+from fot.engines.llamacpp import LlamaCpp
 from fot.engines.openai import OpenAICompatible
 from fot.engines.scripted import Pace, Scripted
 from fot.engines.scripted_server import ScriptedServer
@@ -312,6 +313,29 @@ async def test_a_refused_extension_is_asked_for_only_once() -> None:
             assert (chunks[-1].tokens, chunks[-1].is_estimated) == (20, False)
         assert not engine._asks_for_more
         await engine.close()
+
+
+async def test_a_chat_that_many_ask_for_at_once_is_rendered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[str | Exception] = [EngineUnavailable("gone", retryable=True), "rendered"]
+    asked_for = []
+
+    async def render(chat: Mapping[str, object]) -> str:
+        asked_for.append(chat)
+        await asyncio.sleep(0)
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    engine = LlamaCpp("http://127.0.0.1:9", model="m")
+    monkeypatch.setattr(engine, "_apply_template", render)
+    request = Request(id="r0.", messages=[{"role": "user", "content": "?"}])
+    lost = await asyncio.gather(*(engine.render(request) for _ in range(3)), return_exceptions=True)
+    assert [type(error) for error in lost] == [EngineUnavailable] * 3
+    assert await asyncio.gather(*(engine.render(request) for _ in range(3))) == ["rendered"] * 3
+    assert await engine.render(request) == "rendered"
+    assert len(asked_for) == 2
+    await engine.close()
 
 
 def test_retry_after() -> None:

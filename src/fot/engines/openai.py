@@ -60,6 +60,7 @@ class OpenAICompatible:
         self._finding_out = asyncio.Lock()
         self._asks_for_more = True
         self._rendered: dict[bytes, str] = {}
+        self._rendering: dict[bytes, asyncio.Task[str]] = {}
         self._opening = ""
 
     # --- the protocol
@@ -123,6 +124,9 @@ class OpenAICompatible:
             else:
                 await self._release(request_id, stream, is_over=False)
         await asyncio.gather(*self._closing)
+        for rendering in self._rendering.values():
+            rendering.cancel()
+        await asyncio.gather(*self._rendering.values(), return_exceptions=True)
         await self.server.close()
 
     # --- what other servers do differently
@@ -182,11 +186,21 @@ class OpenAICompatible:
         if "chat_template_kwargs" in request.sampling.extra:
             chat["chat_template_kwargs"] = request.sampling.extra["chat_template_kwargs"]
         key = msgspec.json.encode(chat)
-        if key not in self._rendered:
-            if len(self._rendered) >= _REMEMBERED:
-                self._rendered.clear()
-            self._rendered[key] = await self._apply_template(chat)
-        return self._rendered[key]
+        if (known := self._rendered.get(key)) is not None:
+            return known
+        underway = self._rendering.get(key)
+        if underway is None:  # all rollouts of a problem may ask at once
+            underway = self._rendering[key] = asyncio.ensure_future(self._apply_template(chat))
+            underway.add_done_callback(lambda done: self._remember(key, done))
+        return await asyncio.shield(underway)  # it is not this rollout's alone
+
+    def _remember(self, key: bytes, rendered: asyncio.Task[str]) -> None:
+        del self._rendering[key]
+        if rendered.cancelled() or rendered.exception() is not None:
+            return
+        if len(self._rendered) >= _REMEMBERED:
+            self._rendered.clear()
+        self._rendered[key] = rendered.result()
 
     def _continued(self, prompt: str, request: Request) -> str:
         """The prompt with what this rollout has already generated, the opening tag put back where there was one."""
