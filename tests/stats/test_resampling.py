@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fot.stats.resampling import draw_bootstrap, label_permutation, mean_bootstrap, ratio_bootstrap
+from fot.stats.resampling import (
+    draw_bootstrap,
+    label_permutation,
+    mean_bootstrap,
+    ratio_bootstrap,
+    repeated_ratio_bootstrap,
+)
 
 
 def test_a_mean_has_the_interval_of_scipys_percentile_bootstrap():
@@ -67,3 +73,15 @@ def test_permutation_keeps_its_rate_where_there_is_nothing_and_finds_what_is_the
         values = level + rng.normal(size=120) + effect * labels
         found += label_permutation(values, labels, groups, seed=run, resamples=200) <= 0.05
     assert found >= 150 if effect else found <= 10 + 3 * math.sqrt(200 * 0.05 * 0.95)
+
+
+def test_repeats_widen_an_interval_by_as_much_as_runs_differ():
+    rng = np.random.default_rng(5)
+    costs, steady = rng.uniform(1, 3, 40), np.ones(40)
+    once = ratio_bootstrap(costs, steady)
+    same = repeated_ratio_bootstrap([costs] * 3, [steady] * 3)
+    noisy = repeated_ratio_bootstrap([costs + rng.normal(0, 4, 40) for _ in range(3)], [steady] * 3)
+    assert repeated_ratio_bootstrap([costs], [steady]) == once
+    assert same == pytest.approx(once, abs=0.02)
+    assert noisy.high - noisy.low > 2 * (same.high - same.low)
+    assert math.isnan(repeated_ratio_bootstrap([[0.0], [0.0]], [[0.0], [0.0]]).low)

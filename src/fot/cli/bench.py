@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,6 +16,7 @@ from fot.cli.output import ExitCode, print_json, print_note, print_table, progre
 
 if TYPE_CHECKING:
     from fot.engines.base import Engine
+    from fot.grading.base import Grader
     from fot.methods import Spec
     from fot.online.api import Options
     from fot.online.trials import Key, Trial
@@ -73,15 +74,18 @@ def bench(  # noqa: PLR0913, D417 - each parameter is a flag; groups of them tel
     json
         Print one JSON object in place of a table.
     """
+    import fot.stats  # noqa: F401 - that it is there, before anything is measured
     from fot.cli.problems import load_benchmark
+    from fot.grading.base import grader as named_grader
 
     loaded = load_benchmark(benchmark, limit=limit, seed=0)
     options = from_engine.options()
     options |= {"k": k, "commit": commit or loaded.benchmark.detector, "way": way, "seed": draws.seed}
     options["sampling"] = draws.sampling()
-    trials = asyncio.run(_measured(loaded, policy, options, repeats, per_run))
     gold = {item.problem_id: item.gold for item in loaded.items}
-    rows = summarise(trials, gold, grader or loaded.benchmark.grader)
+    with named_grader(grader or loaded.benchmark.grader) as judge:  # before the measurement: what lacks is told first
+        trials = asyncio.run(_measured(loaded, policy, options, repeats, per_run))
+        rows = summarise(trials, gold, judge)
     lost = sum(trial.failures for trial in trials)
     if json:
         about = {"benchmark": loaded.benchmark.name, "problems": len(gold), "k": k, "repeats": repeats, "way": way}
@@ -168,94 +172,76 @@ def _specs(policies: list[str] | None, engine: Engine) -> list[Spec]:
     return specs
 
 
-def summarise(trials: Sequence[Trial], gold: dict[str, str], grader_name: str) -> list[dict[str, Any]]:
-    """A row for each method; repeats of a problem are averaged first, and intervals are over problems."""
-    from fot.grading.base import Judgement, grader
+def summarise(trials: Sequence[Trial], gold: dict[str, str], judge: Grader) -> list[dict[str, Any]]:
+    """A row for each method; means are over problems and repeats, and so are intervals."""
+    from fot.grading.base import Judgement
 
     pairs = {(gold[t.problem_id], answer) for t in trials for answer in (t.answer, *t.answers)}
-    with grader(grader_name) as judge:
-        ordered = sorted(pairs, key=str)
-        grades = dict(zip(ordered, judge.grade_all(ordered), strict=True))
+    ordered = sorted(pairs, key=str)
+    grades = dict(zip(ordered, judge.grade_all(ordered), strict=True))
 
-    def right(problem: str, answer: str | None) -> float:
-        return float(grades[gold[problem], answer].verdict is Judgement.CORRECT)
+    def right(trial: Trial, answer: str | None) -> float:
+        return float(grades[gold[trial.problem_id], answer].verdict is Judgement.CORRECT)
 
-    baseline = _by_problem([trial for trial in trials if trial.policy == "sc"], right)
-    alone = _alone([trial for trial in trials if trial.policy == "sc"], right)
-    paces = _wall_by_repeat([trial for trial in trials if trial.policy == "sc"])
-    rows = []
-    for policy in dict.fromkeys(trial.policy for trial in trials):
-        own = [trial for trial in trials if trial.policy == policy]
-        figures = _by_problem(own, right)
-        if policy == "pass":
-            for problem, share in alone.items():
-                figures[problem]["correct"] = share
-        walls = _wall_by_repeat(own)
-        by_repeat = [1 - wall / pace for wall, pace in zip(walls, paces, strict=False) if pace]
-        rows.append(_row(policy, figures, baseline) | {"wall_s_by_repeat": walls, "wall_saved_by_repeat": by_repeat})
-    return rows
+    by_policy: dict[str, list[Trial]] = defaultdict(list)
+    for trial in sorted(trials, key=lambda trial: (trial.repeat, trial.problem_id)):
+        by_policy[trial.policy].append(trial)
+    figures = {policy: _figures(own, right) for policy, own in by_policy.items()}
+    if "pass" in figures:  # what one rollout alone is worth: the mean over all those that self-consistency ran
+        alone = [sum(right(t, answer) for answer in t.answers) / len(t.answers or " ") for t in by_policy["sc"]]
+        figures["pass"]["correct"] = _by_repeat(by_policy["sc"], alone)
+    return [_row(policy, figures[policy], figures["sc"]) for policy in dict.fromkeys(trial.policy for trial in trials)]
 
 
-_FIGURES = ("wall_s", "attention", "tokens", "overshoot", "latency", "kv_peak", "kv_written")
+Figures = dict[str, list[list[float]]]
+"""Of one method, by name: a row for each repeat, and in it a number for each problem."""
+
+_COSTS = ("wall_s", "attention", "tokens", "latency", "kv_peak", "kv_written")
 
 
-def _by_problem(trials: Sequence[Trial], right: Callable[[str, str | None], float]) -> dict[str, dict[str, float]]:
-    """Means over repeats."""
-    groups: dict[str, list[Trial]] = defaultdict(list)
-    for trial in trials:
-        groups[trial.problem_id].append(trial)
-    found = {}
-    for problem, group in groups.items():
-        figures = {name: sum(getattr(t, name) for t in group) / len(group) for name in _FIGURES}
-        figures["correct"] = sum(right(problem, t.answer) for t in group) / len(group)
-        found[problem] = figures
-    return found
+def _figures(trials: Sequence[Trial], right: Callable[[Trial, str | None], float]) -> Figures:
+    told = {name: _by_repeat(trials, [getattr(t, name) for t in trials]) for name in (*_COSTS, "overshoot")}
+    return told | {"correct": _by_repeat(trials, [right(t, t.answer) for t in trials])}
 
 
-def _alone(trials: Sequence[Trial], right: Callable[[str, str | None], float]) -> dict[str, float]:
-    """What one rollout alone is worth: the mean over all those that self-consistency ran."""
-    shares: dict[str, list[float]] = defaultdict(list)
-    for trial in trials:
-        shares[trial.problem_id] += [right(trial.problem_id, answer) for answer in trial.answers]
-    return {problem: sum(share) / len(share) for problem, share in shares.items() if share}
+def _by_repeat(trials: Sequence[Trial], values: Sequence[float]) -> list[list[float]]:
+    rows: dict[int, list[float]] = defaultdict(list)
+    for trial, value in zip(trials, values, strict=True):
+        rows[trial.repeat].append(value)
+    return list(rows.values())
 
 
-def _row(policy: str, own: dict[str, dict[str, float]], sc: dict[str, dict[str, float]]) -> dict[str, Any]:
-    from fot.stats.paired import paired_bootstrap
-    from fot.stats.resampling import ratio_bootstrap
+def _row(policy: str, own: Figures, sc: Figures) -> dict[str, Any]:
+    from fot.stats.resampling import repeated_ratio_bootstrap
 
-    problems = list(own)
-    gained = [own[p]["correct"] - sc[p]["correct"] for p in problems]
-    low, high = paired_bootstrap(gained)
+    gained = _gained(own["correct"], sc["correct"])
+    low, high = repeated_ratio_bootstrap(gained, [[1.0] * len(row) for row in gained])
+    repeats = len(gained)
+    walls = [sum(row) for row in own["wall_s"]]
     row: dict[str, Any] = {
         "policy": policy,
-        "accuracy": _mean(own[p]["correct"] for p in problems),
+        "accuracy": _mean(own["correct"]),
         "delta_pp": 100 * _mean(gained),
         "ci95_pp": [100 * low, 100 * high],
-        "wall_s": sum(own[p]["wall_s"] for p in problems),
-        "tokens": sum(own[p]["tokens"] for p in problems),
-        "overshoot": sum(own[p]["overshoot"] for p in problems),
         "savings": {},
         "savings_ci95": {},
+        "wall_s_by_repeat": walls,
+        "wall_saved_by_repeat": [1 - wall / sum(theirs) for wall, theirs in zip(walls, sc["wall_s"], strict=True)],
     }
-    for name in ("wall_s", "attention", "tokens", "latency", "kv_peak", "kv_written"):
-        ours, theirs = [own[p][name] for p in problems], [sc[p][name] for p in problems]
-        left = ratio_bootstrap(ours, theirs)
-        row["savings"][name] = 1 - sum(ours) / sum(theirs) if sum(theirs) else math.nan
+    row |= {name: sum(map(sum, own[name])) / repeats for name in ("wall_s", "tokens", "overshoot")}
+    for name in _COSTS:
+        left = repeated_ratio_bootstrap(own[name], sc[name])
+        row["savings"][name] = 1 - _mean(own[name]) / _mean(sc[name]) if _mean(sc[name]) else math.nan
         row["savings_ci95"][name] = [1 - left.high, 1 - left.low]
     return row
 
 
-def _wall_by_repeat(trials: Sequence[Trial]) -> list[float]:
-    totals: dict[int, float] = defaultdict(float)
-    for trial in trials:
-        totals[trial.repeat] += trial.wall_s
-    return [totals[repeat] for repeat in sorted(totals)]
+def _gained(ours: list[list[float]], theirs: list[list[float]]) -> list[list[float]]:
+    return [[a - b for a, b in zip(*rows, strict=True)] for rows in zip(ours, theirs, strict=True)]
 
 
-def _mean(values: Iterable[float]) -> float:
-    listed = list(values)
-    return sum(listed) / len(listed)
+def _mean(rows: list[list[float]]) -> float:
+    return sum(map(sum, rows)) / sum(map(len, rows))
 
 
 def _shown(row: dict[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fot.stats.paired import Interval
 
-__all__ = ["draw_bootstrap", "label_permutation", "mean_bootstrap", "ratio_bootstrap"]
+__all__ = ["draw_bootstrap", "label_permutation", "mean_bootstrap", "ratio_bootstrap", "repeated_ratio_bootstrap"]
 
 _RESAMPLES = 10_000
 _BLOCK_CELLS = 4_000_000
@@ -34,6 +34,28 @@ def ratio_bootstrap(numerators: ArrayLike, denominators: ArrayLike, seed: int = 
     tops, bottoms = _resampled_sums(np.stack([numerators, denominators], axis=1), seed).T
     ratios = tops[bottoms != 0] / bottoms[bottoms != 0]
     low, high = np.percentile(ratios, (2.5, 97.5))
+    return Interval(float(low), float(high))
+
+
+def repeated_ratio_bootstrap(numerators: ArrayLike, denominators: ArrayLike, seed: int = 0) -> Interval:
+    """`ratio_bootstrap` of what was measured several times on the same problems.
+
+    Both have a row for each repeat and a column for each problem. A resample draws problems with return and, for each
+    of them, as many of its repeats with return: the interval covers both which problems there are and how runs differ.
+    """
+    pairs = np.stack([np.asarray(numerators, np.float64), np.asarray(denominators, np.float64)], axis=-1)
+    repeats, n, _ = pairs.shape
+    if repeats == 1 or not pairs[..., 1].any():
+        return ratio_bootstrap(pairs[0, :, 0], pairs[0, :, 1], seed)
+    rng = np.random.default_rng(seed)
+    step = max(1, _BLOCK_CELLS // (repeats * n))
+    sums = []
+    for first in range(0, _RESAMPLES, step):
+        size = min(step, _RESAMPLES - first)
+        problems = rng.integers(n, size=(size, 1, n))
+        sums.append(pairs[rng.integers(repeats, size=(size, repeats, n)), problems].sum(axis=(1, 2)))
+    tops, bottoms = np.concatenate(sums).T
+    low, high = np.percentile(tops[bottoms != 0] / bottoms[bottoms != 0], (2.5, 97.5))
     return Interval(float(low), float(high))
 
 
