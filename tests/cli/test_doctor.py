@@ -27,7 +27,8 @@ def examined(capsys, dialect="vllm", k=4, **options):
         code = main(["doctor", "--base-url", url, "--k", str(k), "--json"])
     told = json.loads(capsys.readouterr().out)
     assert told["schema"] == "fot.doctor/1"
-    return code, {finding["name"]: finding for finding in told["findings"]}
+    known = [finding for finding in told["findings"] if finding["name"] == "this server"]
+    return code, {finding["name"]: finding for finding in told["findings"]} | {"this server": known}
 
 
 @pytest.mark.parametrize("dialect", ["vllm", "llamacpp", "sglang"])
@@ -46,10 +47,11 @@ def test_a_server_of_which_little_is_known(capsys):
     assert found["abort"]["verdict"] in ("unknown", "good")
 
 
-def test_a_server_that_never_notices_a_closed_connection(capsys):
+def test_a_server_that_never_notices_a_closed_connection_is_warned_of(capsys):
     code, found = examined(capsys, "sglang", version="0.5.17")
-    assert found["abort"]["verdict"] == "good"
-    assert code in (0, 1)
+    assert found["abort"]["verdict"] == found["closed connection"]["verdict"] == "good"  # is told by name before
+    assert "0.5.20 or newer" in found["this server"][0]["found"]
+    assert code == 0
 
 
 def test_nobody_there(capsys):
