@@ -4,6 +4,7 @@ FOT_FAULT_SCHEDULES sets how many are tried; `make soak` tries a thousand.
 """
 
 import asyncio
+import dataclasses
 import os
 from random import Random
 
@@ -12,6 +13,7 @@ import pytest
 from fot.core.policy import Fate, Need
 from fot.core.rollout import Rollout
 from fot.core.vote import Ballot, plurality
+from fot.engines import connect
 from fot.engines.faults import Fault, draw_faults
 from fot.engines.scripted import Pace, Scripted
 from fot.errors import ConfigError, EngineError, EngineRefused
@@ -20,7 +22,8 @@ from fot.online.events import Failed, Retried, Voted
 from fot.online.lane import Limits
 from fot.replay.recording import TextRecording
 from fot.replay.simulator import simulate
-from tests.online.live import live
+from tests.cli.serving import serving
+from tests.online.live import live, lived
 
 SCHEDULES = int(os.environ.get("FOT_FAULT_SCHEDULES", "60"))
 STUBBORN = Limits(retries=400, backoff_s=0.0, stall_s=0.05, queue_s=0.05, grace_s=5.0)
@@ -36,7 +39,14 @@ def drawn_rollouts(rng, k):
         ends[-1] = len(text)
         rollouts.append(
             Rollout(
-                model="m", benchmark="b", problem_id="p", rollout_id=at, text=text, n_tokens=len(ends), token_ends=ends
+                model="m",
+                benchmark="b",
+                problem_id="p",
+                problem="?",
+                rollout_id=at,
+                text=text,
+                n_tokens=len(ends),
+                token_ends=ends,
             )
         )
     return rollouts
@@ -59,6 +69,35 @@ def test_what_can_be_mended_changes_nothing(seed):
     found = live(
         spec.build(context), rollouts, engine=engine, needs=spec.needs, way=way, limits=STUBBORN, kernel=spec.kernel
     )
+    assert [charge.tokens for charge in found.run.charges] == list(expected.stops)
+    assert found.run.fates == expected.fates
+    assert found.run.verdict == expected.verdict
+    assert_counts(found, engine, rollouts)
+
+
+@pytest.mark.parametrize("seed", range(SCHEDULES // 4))
+def test_nor_does_it_over_real_connections(seed):
+    rng = Random(f"http/{seed}")
+    rollouts = drawn_rollouts(rng, rng.randint(1, 8))
+    spec, context = parse(rng.choice(POLICIES)), Context(k=len(rollouts))
+    way, dialect = rng.choice(("stream", "pause")), rng.choice(("vllm", "sglang", "llamacpp"))
+    faults = draw_faults(seed, rollouts, rate=rng.choice((0.2, 0.7)), attempts=3)
+    expected = simulate(
+        spec.build(context), TextRecording(rollouts, "boxed"), follow_commitments=Need.COMMITMENTS in spec.needs
+    )
+
+    async def run(url):
+        client = await connect(f"{dialect}+{url}")
+        try:
+            policy, limits = spec.build(context), dataclasses.replace(STUBBORN, stall_s=0.2, queue_s=0.2)
+            return await lived(
+                policy, rollouts, engine=client, needs=spec.needs, way=way, limits=limits, kernel=spec.kernel
+            )
+        finally:
+            await client.close()
+
+    with serving(rollouts, dialect, pace=Pace(seed=seed, chunk_tokens=1, turns=1), faults=faults) as (url, engine):
+        found = asyncio.run(run(url))
     assert [charge.tokens for charge in found.run.charges] == list(expected.stops)
     assert found.run.fates == expected.fates
     assert found.run.verdict == expected.verdict
@@ -131,8 +170,6 @@ def test_tries_are_bounded():
 def test_without_resuming_what_has_begun_is_lost():
     class Forgetful(Scripted):
         async def capabilities(self):
-            import dataclasses
-
             return dataclasses.replace(await super().capabilities(), resume=False)
 
     rollouts = one(k=3)
