@@ -155,7 +155,7 @@ def _shown() -> Iterator[Callable[[Tally], None]]:
         return
     from rich import progress as bars
 
-    columns = (bars.BarColumn(), bars.MofNCompleteColumn(), bars.TextColumn("{task.description}"))
+    columns = (bars.BarColumn(), bars.TextColumn("{task.description}"))
     with bars.Progress(*columns, console=console(sys.stderr), transient=True) as bar:
         task = bar.add_task("")
         yield lambda tally: bar.update(
