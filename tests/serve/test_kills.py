@@ -18,6 +18,8 @@ from tests.serve.house import MESSAGES, House, spiders
 
 KILLS = int(os.environ.get("FOT_KILLS", "12"))
 K = 8
+TOKEN_S = 0.04
+"""Slow enough for a busy machine to close a connection within a token's time."""
 LIFE_S = 0.5
 PATIENCE_S = 20.0
 
@@ -32,8 +34,8 @@ def request(*, stream):
 def test_killed_clients(dialect):
     """A token a rollout may be underway when its connection is closed: only the upstream knows of it."""
     chance = random.Random(7)
-    pace = Pace(chunk_tokens=1, turns=1, token_s=0.02, abort_tokens=1 if dialect == "sglang" else 0)
-    with House(spiders(K, 20), dialect=dialect, pace=pace, k=K) as house:
+    pace = Pace(chunk_tokens=1, turns=1, token_s=TOKEN_S, abort_tokens=1 if dialect == "sglang" else 0)
+    with House(spiders(K, 20), dialect=dialect, pace=pace, k=K, policy="fot:checkpoints=4/8") as house:
         books: dict[str, int] = {}
         untold = 0
         for number in range(KILLS):
