@@ -6,7 +6,7 @@ RUN_EXTRAS = embedded
 DEV_EXTRAS = pools,stats,figures,math,serve,embedded,dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo check test cov lint browser clients soak vllm bench docs clean
+.PHONY: help install demo check test cov lint browser pictures clients soak vllm bench docs clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -39,9 +39,16 @@ test: check ## check, then every test
 cov: install ## every test, with coverage
 	$(BIN)/pytest -n 2 --cov --cov-report=term
 
-browser: install ## watch the live view in a real browser (needs node, npm and chromium)
-	@test -d .browser/node_modules/axe-core || npm install --silent --no-audit --no-fund --prefix .browser playwright-core axe-core
-	FOT_BROWSER_MODULES=$(CURDIR)/.browser/node_modules $(BIN)/pytest tests/serve/test_browser.py
+.browser/installed:
+	@npm install --silent --no-audit --no-fund --prefix .browser playwright-core axe-core
+	@touch $@
+
+browser pictures: export FOT_BROWSER_MODULES = $(CURDIR)/.browser/node_modules
+browser: install .browser/installed ## watch the live view in a real browser (needs node, npm and chromium)
+	$(BIN)/pytest tests/serve/test_browser.py
+
+pictures: install .browser/installed ## take the documentation's pictures of the live view (needs the same)
+	$(BIN)/python scripts/with_llamacpp.py -- $(BIN)/python scripts/pictures.py docs/images
 
 # Each client has an environment of its own: they do not agree on what else is installed.
 PACKAGES_langchain = langchain-openai

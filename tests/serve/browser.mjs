@@ -52,7 +52,10 @@ async function again() {
 
 async function watch() {
   const page = await open({ ...size, ...views.light, bypassCSP: true });
+  await page.waitForFunction(() => document.querySelector("#hint").textContent.includes("curl"));
+  seen.hint = await page.textContent("#hint");
   await page.screenshot({ path: `${folder}/empty.png` });
+  await check(page, "empty");
   console.error("ready");
   await page.waitForFunction(() => document.querySelector("#votes .leads"), null, { timeout: 60000 });
   seen.before = await page.textContent("#about");
@@ -66,7 +69,13 @@ async function watch() {
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => document.querySelector("#text").textContent.length > 10);
   seen.text = await page.textContent("#text");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#text mark");
+  seen.marked = await page.textContent("#text mark");
   seen.focus = await page.evaluate(() => document.activeElement.id);
+  await page.evaluate(() => window.scrollTo(0, 0));
   await page.screenshot({ path: `${folder}/light.png`, fullPage: true });
   await check(page, "light");
   await page.keyboard.press("Escape");

@@ -99,8 +99,9 @@ def test_the_live_view_needs_the_key_too(locked):
         assert "httponly" in cookie
         assert "samesite=strict" in cookie
         assert KEY not in cookie
-        assert browser.get("/").status_code == 200
-        assert browser.get("/static/funnel.js").status_code == 200
+        assert "data-keyed" in browser.get("/").text
+        for path in ("/static/app.js", "/static/welcome.js", "/static/funnel.js", "/v1/models"):
+            assert browser.get(path).status_code == 200
         # The cookie lets nobody spend anything.
         assert browser.post("/v1/chat/completions", json=ASK).status_code == 401
         assert browser.get("/metrics").status_code == 401
@@ -256,7 +257,11 @@ def test_strict_headers_on_every_answer(house):
 
 
 def test_the_page_uses_nothing_from_elsewhere(house):
-    for path in ("/", "/static/app.js", "/static/app.css", "/static/funnel.js", "/static/login.css"):
+    for path in (
+        "/",
+        "/static/login.css",
+        *(f"/static/{name}" for name in ("app.js", "app.css", "welcome.js", "funnel.js")),
+    ):
         text = get(house, path).text
         assert "https://" not in text
         assert "innerHTML" not in text

@@ -75,11 +75,14 @@ def test_a_funnel_from_its_start_to_its_verdict(tmp_path):
         seen = seen_by(browser)
     assert seen["errors"] == []
     assert seen["outside"] == []
-    assert seen["violations"] == {name: [] for name in ("running", "light", "table", "dark", "phone")}
+    assert seen["violations"] == {name: [] for name in ("empty", "running", "light", "table", "dark", "phone")}
     assert seen["before"].startswith("running")
     assert seen["title"] == f"Answer: {answer['fot']['answer']}" == "Answer: 24"
     assert f"{answer['fot']['fates'].count('pruned')} pruned" in seen["label"]
     assert HOSTILE in seen["text"]
+    assert seen["marked"] == "Wait,"
+    assert f"curl {house.url}/v1/chat/completions" in seen["hint"]
+    assert '"model":"scripted"' in seen["hint"]
     assert seen["focus"] == "lane-title"
     assert seen["closed"]
     assert seen["wider"] <= 0

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from fot.serve.protocol import Asked, Pass, read
-from fot.serve.replies import estimate
 from fot.serve.settings import Settings
 from fot.serve.signs import looks_answerable
 
@@ -75,19 +74,3 @@ def test_when_a_vote_is_taken(when, raw, reason):
         assert isinstance(found, Pass)
         assert found.reason == reason
         assert found.body == raw
-
-
-@pytest.mark.parametrize(
-    ("stops", "lengths", "running", "saved"),
-    [
-        ([], [100, 200], [], 0.0),
-        ([], [], [40], None),
-        ([50], [100, 200], [], 100 / 450),
-        ([180], [100, 200], [], 0.0),  # beyond the mean: taken to have been at its end
-        ([50, 50], [], [100], 100 / 300),  # none finished: as long as what has come furthest
-        ([60, 100], [], [], 40 / 200),
-        ([0], [], [], 0.0),
-    ],
-)
-def test_what_was_saved_errs_downwards(stops, lengths, running, saved):
-    assert estimate(stops, lengths, running) == (None if saved is None else pytest.approx(saved))

@@ -12,7 +12,7 @@ from fot.core.vote import Verdict
 from fot.online.controller import Run
 from fot.online.lane import Lane, Way
 
-__all__ = ["SCHEMA", "Result", "RolloutResult", "Usage", "result_of"]
+__all__ = ["SCHEMA", "Result", "RolloutResult", "Usage", "likely_lengths", "result_of"]
 
 SCHEMA = "fot.solve/1"
 _ENDED = ("stop", "length")  # the rollout came to its own end: its length is known
@@ -111,16 +111,14 @@ class Result:
     def full_lengths(self) -> tuple[list[int], bool]:
         """How long each rollout would have become by itself, and whether all of that is known.
 
-        One that was stopped is taken to become as long as the others are on average, and never shorter than it was;
-        where no length is known, as long as the longest. The short ones end first, so this rather errs downwards. What
-        the engine lost is no saving.
+        `likely_lengths` tells it of those that were stopped. What the engine lost is no saving.
         """
-        ended = [r.generated for r in self.rollouts if r.finish_reason in _ENDED]
-        typical = round(sum(ended) / len(ended)) if ended else max((r.generated for r in self.rollouts), default=0)
+        generated = [r.generated for r in self.rollouts]
+        likely = likely_lengths(generated, [r.finish_reason in _ENDED for r in self.rollouts])
         stopped = [r.failure is None and r.finish_reason not in _ENDED for r in self.rollouts]
         lengths = [
-            max(typical, r.generated) if is_stopped else r.generated
-            for r, is_stopped in zip(self.rollouts, stopped, strict=True)
+            length if is_stopped else tokens
+            for length, tokens, is_stopped in zip(likely, generated, stopped, strict=True)
         ]
         return lengths, not any(stopped)
 
@@ -148,6 +146,17 @@ class Result:
         lengths, is_known = self.full_lengths()
         basis = "known lengths" if is_known else "estimated: how long stopped rollouts would have become is not known"
         return self.savings_against(lengths), basis
+
+
+def likely_lengths(generated: Sequence[int], has_ended: Sequence[bool]) -> list[int]:
+    """How long rollouts become that have so many tokens, some of which came to their own end.
+
+    One that has not is taken to become as long as the others are on average, and never shorter than it is; where none
+    has, as long as the longest. The short ones end first, so this rather errs downwards.
+    """
+    ended = [tokens for tokens, is_whole in zip(generated, has_ended, strict=True) if is_whole]
+    typical = round(sum(ended) / len(ended)) if ended else max(generated, default=0)
+    return [tokens if is_whole else max(typical, tokens) for tokens, is_whole in zip(generated, has_ended, strict=True)]
 
 
 def _number(votes: float) -> float | int:

@@ -29,6 +29,7 @@ __all__ = ["create"]
 log = logging.getLogger("fot.serve")
 _STATIC = {
     "app.js": "text/javascript",
+    "welcome.js": "text/javascript",
     "funnel.js": "text/javascript",
     "app.css": "text/css",
     "login.css": "text/css",
@@ -186,7 +187,8 @@ class Routes:
             return refusal(Failure(404, "this server shows no live view", code="not_found"))
         if request.scope.get("fot.login"):
             return Response(_asset("login.html"), 401, {"www-authenticate": "Bearer"}, "text/html")
-        return Response(_asset("index.html"), media_type="text/html")
+        keyed = b"<body data-keyed>" if self._desk.keys else b"<body>"
+        return Response(_asset("index.html").replace(b"<body>", keyed), media_type="text/html")
 
     async def static(self, request: Request) -> Response:
         """The page's own files, by name and no other way."""
@@ -227,14 +229,13 @@ class Routes:
         return JSONResponse(view.as_json())
 
     async def lane(self, request: Request) -> Response:
-        """The text of one rollout."""
+        """The text of one rollout, and the markers that are counted in it."""
         view = self._desk.board.runs.get(request.path_params["run_id"])
-        read_text = view.read_text if view is not None and self._desk.settings.view == "full" else None
-        lanes = {} if view is None else {str(number): number for number in range(len(view.lanes))}
-        number = lanes.get(request.path_params["lane"])
-        if read_text is None or number is None:
+        known = range(len(view.lanes) if view is not None and self._desk.settings.view == "full" else 0)
+        number = next((number for number in known if str(number) == request.path_params["lane"]), None)
+        if view is None or number is None or view.read_text is None:
             return refusal(Failure(404, "this text is not kept", code="not_found"))
-        return JSONResponse({"id": number, "text": read_text(number)})
+        return JSONResponse({"id": number, "text": view.read_text(number), "markers": view.markers})
 
 
 def _asset(name: str) -> bytes:

@@ -1,7 +1,8 @@
 """Who may ask, from where, and how much. Everything passes through here before it is read.
 
 The key comes as `Authorization: Bearer …`; a browser, which cannot send that by itself, is given a cookie for the live
-view by `/login`. The cookie opens the live view only: no page of somebody else's can spend tokens with it.
+view by `/login`. The cookie opens the live view and what it asks for: no page of somebody else's can spend tokens with
+it.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ _HEADERS = {
 }
 _OPEN = ("/health", "/login", "/static/app.css", "/static/login.css", "/static/icon.svg")
 """Needs no key: nothing here tells anything of what the server does."""
-_VIEW = ("/", "/static/app.js", "/static/funnel.js")
+_VIEW = ("/", "/static/app.js", "/static/welcome.js", "/static/funnel.js", "/v1/models")
+"""What the cookie opens, beside all below /live/."""
 
 
 def refusal(failure: Failure, headers: dict[str, str] | None = None) -> Response:

@@ -10,14 +10,14 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
+from typing import cast
 
 import msgspec
 
 from fot.core.policy import Fate
 from fot.online.events import Banked, Cancelled, Event, Failed, Finished, Progress, Pruned, Retried, Started, Voted
-from fot.online.result import Result
+from fot.online.result import Result, likely_lengths
 from fot.serve.protocol import Asked
-from fot.serve.replies import estimate
 
 __all__ = ["Board", "LaneView", "RunView"]
 
@@ -28,18 +28,20 @@ _BACKLOG = 16
 _QUESTION = 2000
 _NAME = 200
 """Characters of what a client wrote that are shown."""
-_ENDS = {"banked": "stopped", "pruned": "stopped", "cancelled": "stopped", "finished": "finished"}
+_STOPPED = ("banked", "pruned", "cancelled")
 
 
 class LaneView:
     """One rollout as it is drawn."""
 
-    __slots__ = ("answer", "density", "history", "state", "tokens")
+    __slots__ = ("answer", "density", "has_ended", "history", "state", "tokens")
 
     def __init__(self) -> None:
         self.tokens = 0
         self.density = 0.0
         self.state = "waiting"
+        self.has_ended = False
+        """By itself; it may be banked afterwards."""
         self.answer: str | None = None
         self.history: list[tuple[int, float]] = []
 
@@ -76,6 +78,8 @@ class RunView:
         self.is_dirty = True
         self.generated = 0
         """Tokens that were generated in all, once it is over."""
+        self.markers = asked.spec.kernel.markers
+        """What counts as hesitation."""
         self.read_text: Callable[[int], str] | None = None
         self.text_bytes = 0
         self._began = time.time()
@@ -106,7 +110,7 @@ class RunView:
                 lane.answer = answer
             case Finished(_, tokens, answer, _):
                 lane.reach(tokens)
-                lane.state, lane.answer = "finished", answer
+                lane.state, lane.answer, lane.has_ended = "finished", answer, True
             case Banked(_, tokens, density, answer):
                 lane.reach(tokens, density)
                 lane.state, lane.answer = "banked", answer
@@ -167,18 +171,24 @@ class RunView:
         lanes = [lane.as_json(is_whole=True) for lane in self.lanes]
         return self._about | self._now() | {"lanes": lanes, "result": self.result}
 
+    @property
+    def _saved(self) -> float | None:
+        """Tokens saved, as a fraction: what the result tells, or would tell of the lanes that were stopped so far."""
+        if self.result is not None:
+            return cast(dict[str, float | None], self.result["savings"])["tokens"]
+        tokens = [lane.tokens for lane in self.lanes]
+        lengths = likely_lengths(tokens, [lane.has_ended for lane in self.lanes])
+        stopped = [number for number, lane in enumerate(self.lanes) if lane.state in _STOPPED]
+        return sum(lengths[n] - tokens[n] for n in stopped) / max(sum(lengths), 1) if stopped else None
+
     def _now(self) -> dict[str, object]:
-        ended: dict[str, list[int]] = {}
-        for lane in self.lanes:
-            ended.setdefault(_ENDS.get(lane.state, ""), []).append(lane.tokens)
-        stopped, others = ended.get("stopped", []), ended.get("", [])
         return {
             "id": self.id,
             "state": self.state,
             "why": self.why,
             "answer": self.answer,
             "votes": dict(self.votes),
-            "saved": estimate(stopped, ended.get("finished", []), others) if stopped else None,
+            "saved": self._saved,
             "began": self._began,
             "seconds": round((self._ended or time.time()) - self._began, 1),
         }

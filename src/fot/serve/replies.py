@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,7 +15,7 @@ from fot.online.text import REASONING_END
 from fot.serve.protocol import BadRequest, advice
 from fot.serve.settings import ReasoningField
 
-__all__ = ["DONE", "Failure", "Told", "Writer", "comment", "estimate", "failure", "frame", "summary", "told", "usage"]
+__all__ = ["DONE", "Failure", "Told", "Writer", "comment", "failure", "frame", "summary", "told", "usage"]
 
 DONE = b"data: [DONE]\n\n"
 PIECE = 2048
@@ -99,20 +99,6 @@ def _refusal(error: EngineRefused, message: str) -> Failure:
 
 
 # --- what a run comes to
-
-
-def estimate(stops: Sequence[int], lengths: Sequence[int], running: Sequence[int] = ()) -> float | None:
-    """Tokens saved, as a fraction, if what was stopped had become as long as what finished; None: nothing is known.
-
-    `stops` are tokens at which rollouts were stopped, `lengths` those of rollouts that finished, `running` those of the
-    others so far. Where none finished, the length is taken to be the most that any has reached, and a rollout beyond it
-    to have been at its end: the figure rather errs downwards.
-    """
-    if not stops:
-        return 0.0 if lengths else None
-    length = sum(lengths) / len(lengths) if lengths else max(*stops, *running, 0)
-    full = sum(lengths) + sum(max(length, tokens) for tokens in (*stops, *running))
-    return sum(max(length - stop, 0.0) for stop in stops) / full if full else 0.0
 
 
 def summary(run_id: str, result: Result) -> dict[str, object]:

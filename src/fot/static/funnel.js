@@ -160,7 +160,7 @@ const Funnel = (() => {
     }
   }
 
-  function drawCheckpoints(pen, palette, at, problem, height, mini) {
+  function drawCheckpoints(pen, palette, at, problem, width, height, mini) {
     let labelled = -Infinity;
     for (const tokens of problem.checkpoints || []) {
       if (tokens > at.most) continue;
@@ -177,6 +177,11 @@ const Funnel = (() => {
       pen.textBaseline = "alphabetic";
       pen.fillText(shortTokens(tokens), x, at.top - 9);
     }
+    if (labelled === -Infinity) return;
+    const word = problem.checkpoints.length > 1 ? "checkpoints" : "checkpoint";
+    if (labelled + 24 + pen.measureText(word).width > width) return;
+    pen.textAlign = "left";
+    pen.fillText(word, labelled + 24, at.top - 9);
   }
 
   /* One lane, in pieces of even hesitation. */
@@ -267,7 +272,7 @@ const Funnel = (() => {
       }
       drawLane(pen, palette, at, problem.lanes[number], y, mini);
     });
-    drawCheckpoints(pen, palette, at, problem, height, mini);
+    drawCheckpoints(pen, palette, at, problem, width, height, mini);
     if (!mini) {
       rows.forEach((number, row) => {
         const y = at.top + (row + 0.5) * at.pitch;

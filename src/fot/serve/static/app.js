@@ -5,7 +5,14 @@
   const HISTORY = 96; // points of a lane's density that are kept
   const CARDS_A_FRAME = 6;
   const CARD_MS = 1000; // a card is drawn at most this often while its run goes on
-  const STATES = ["running", "finished", "banked", "pruned", "cancelled", "failed"];
+  const STATES = {
+    running: "still thinks",
+    finished: "came to its own end; votes if it has answered",
+    banked: "has answered: votes, and thinks no more",
+    pruned: "hesitated most at a checkpoint: stopped, no vote",
+    cancelled: "stopped: the vote was decided, or the run cut short",
+    failed: "lost by the server behind",
+  };
   const $ = (id) => document.getElementById(id);
   const runs = new Map();
   const cards = new Map();
@@ -58,6 +65,7 @@
     for (const id of [...cards.keys()]) if (!runs.has(id)) dropCard(id);
     for (const id of runs.keys()) dirty.add(id);
     if (chosen !== null && !runs.has(chosen)) [chosen, isPinned] = [null, false];
+    if (!runs.size) Welcome.hint($("hint"));
     onHash();
     ask();
   }
@@ -128,9 +136,7 @@
     drawCounts();
     $("empty").hidden = runs.size > 0;
     const isHidden = chosen === null || !runs.has(chosen);
-    const isNew = $("run").hidden && !isHidden;
     $("run").hidden = isHidden;
-    if (isNew) drawLegend(); // a canvas has no size before it is shown
     if (isChosenDirty && runs.has(chosen)) drawRun(runs.get(chosen));
   }
 
@@ -206,6 +212,7 @@
     $("about").textContent = [run.state + (run.why ? ` (${run.why})` : ""), run.model, run.policy, run.id].filter(Boolean).join(" · ");
     $("question").textContent = run.question;
     drawFigures(run);
+    drawLegend(run);
     drawFunnel(run);
     drawVotes(run);
     if ($("rows").closest("details").open) drawRows(run);
@@ -225,11 +232,20 @@
       ["pruned", counts.pruned || 0, ""],
       ["finished", counts.finished || 0, ""],
       ["tokens", number(tokensOf(run)), run.result ? `${number(run.result.usage.overshoot_tokens)} overshoot` : ""],
-      ["saved", run.saved === null ? "–" : `${Math.round(run.saved * 100)} %`, run.saved === null ? "not known yet" : "of tokens, estimated"],
+      ["saved", ...savedOf(run)],
       ["time", `${run.seconds.toFixed(1)} s`, ""],
     ];
     $("figures").replaceChildren(...figures.map(([name, value, more]) =>
       make("div", {}, make("dt", { textContent: name }), make("dd", { textContent: value }, ...(more ? [make("small", { textContent: more })] : [])))));
+  }
+
+  /* What was saved against running all to their end, which is an estimate where rollouts were stopped. */
+  function savedOf(run) {
+    if (run.saved === null) return ["–", run.result ? "not known" : "not known yet"];
+    const percent = (part) => `${Math.round(part * 100)} %`;
+    if (!run.result) return [`≈ ${percent(run.saved)}`, "of tokens, so far"];
+    const about = run.result.savings.basis.startsWith("estimated") ? "≈ " : "";
+    return [about + percent(run.saved), `of tokens, ${percent(run.result.savings.attention)} of attention`];
   }
 
   function drawFunnel(run) {
@@ -255,6 +271,10 @@
         make("span", { className: "count", textContent: Number(count.toFixed(2)) }),
         make("div", { className: "track" }, fill));
     });
+    const answered = run.lanes.filter((each) => each.answer !== null && ["finished", "banked"].includes(each.state)).length;
+    if (run.state === "running" && Number.isInteger(all) && answered > all) {
+      items.push(make("li", { className: "none", textContent: `${answered - all} more answered, soon to be counted` }));
+    }
     if (votes.length > 12) items.push(make("li", { className: "none", textContent: `and ${votes.length - 12} more` }));
     $("votes").replaceChildren(...(items.length ? items : [make("li", { className: "none", textContent: "Nobody has voted yet." })]));
   }
@@ -296,9 +316,17 @@
     $("lane-title").textContent = `Rollout ${which}: ${each.state}, ${number(each.tokens)} tokens${each.answer === null ? "" : `, answers ${each.answer}`}`;
     const answer = await fetch(`/live/runs/${encodeURIComponent(id)}/lanes/${which}`);
     if (id !== chosen || which !== lane) return;
-    $("text").textContent = answer.ok ? (await answer.json()).text : "This text is not kept.";
+    const told = answer.ok ? await answer.json() : { text: "This text is not kept.", markers: [] };
+    $("text").replaceChildren(...marked(told.text, told.markers));
     if (isFirst) $("lane-title").focus();
     if (run.state === "running") textTimer = setTimeout(() => readLane(false), 1000);
+  }
+
+  /* The text with its hesitation marked; nothing that a model wrote is read as markup. */
+  function marked(text, markers) {
+    const longestFirst = [...markers].sort((a, b) => b.length - a.length);
+    const pattern = longestFirst.map((marker) => marker.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")).join("|") || "$^";
+    return text.split(new RegExp(`(${pattern})`)).map((piece, i) => (i % 2 ? make("mark", { textContent: piece }) : piece));
   }
 
   function onKey(event) {
@@ -329,28 +357,31 @@
 
   function redraw() {
     for (const id of runs.keys()) dirty.add(id);
-    drawLegend();
+    delete $("legend").dataset.states;
+    Welcome.draw($("sample"));
     Funnel.draw($("logo"), { lanes: [4, 9, 3, 6].map((tokens, i) => ({ tokens, state: "finished", density: i * 4, answer: null })) }, { mini: true });
     ask();
   }
 
-  function drawLegend() {
-    const items = STATES.map((state) => [make("canvas", { ariaHidden: "true" }), state]);
+  function drawLegend(run) {
+    const states = Object.keys(STATES).filter((state) => run.lanes.some((each) => each.state === state));
+    if ($("legend").dataset.states === states.join()) return;
+    $("legend").dataset.states = states.join();
+    const items = states.map((state) => [make("canvas", { ariaHidden: "true" }), state]);
     const scale = make("canvas", { className: "scale", ariaHidden: "true" });
     $("legend").replaceChildren(
       make("li", {}, "calm", scale, make("span", { id: "most", textContent: $("most")?.textContent ?? "hesitating" })),
-      ...items.map(([canvas, state]) => make("li", {}, canvas, state)));
+      ...items.map(([canvas, state]) => make("li", {}, canvas, make("span", {}, make("b", { textContent: state }), ` ${STATES[state]}`))));
     for (const [canvas, state] of items) Funnel.mark(canvas, state);
     Funnel.scale(scale);
   }
 
-  $("hint").textContent = `curl ${location.origin}/v1/chat/completions -H 'content-type: application/json' \\\n  -d '{"model": "…", "messages": [{"role": "user", "content": "What is 6 times 7?"}]}'`;
   $("theme").addEventListener("click", () => {
     const now = document.documentElement.dataset.theme || "auto";
     setTheme(THEMES[(THEMES.indexOf(now) + 1) % THEMES.length]);
   });
   $("order").addEventListener("change", () => { if (runs.has(chosen)) drawFunnel(runs.get(chosen)); });
-  $("close").addEventListener("click", () => { closeLane(); select(-1); $("funnel").focus(); });
+  $("close").addEventListener("click", () => { const at = lane; closeLane(); select(at); $("funnel").focus(); });
   $("funnel").addEventListener("click", (event) => {
     const next = layout ? layout.laneAt(event.offsetY) : -1;
     if (next >= 0) openLane(next);
