@@ -48,11 +48,39 @@ def test_info_reads_a_row_file_and_prints_tables(tmp_path: Path, capsys: Capture
     assert "boxed" not in printed
 
 
-def test_a_synthetic_pool_says_so(tmp_path: Path, capsys: Captured) -> None:
-    lines = write_lines(tmp_path / "r.jsonl", [row()])
+@pytest.mark.parametrize("as_json", [True, False])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pool import {folder}/r.jsonl --out {pool} --synthetic dice",
+        "pool info {pool}",
+        "pool index {pool}",
+        "grade {pool} --grader exact --out {file}",
+        "simulate {pool} --policy sc --per-problem {file}",
+        "sweep {pool} --kernels 21",
+        "markers fit {pool}",
+        "plan {pool} --timing {folder}/timing.json --figure {file}",
+        "report {pool} --out {file} --only profile",
+    ],
+)
+def test_what_comes_of_made_up_texts_says_so(tmp_path: Path, capsys: Captured, command: str, as_json: bool) -> None:
+    texts = ["Wait, so \\boxed{4}", "perhaps \\boxed{5}", "so \\boxed{4}"] * 20
+    rows = [row(f"p{at // 6}", at % 6, text, n_tokens=9, gold="4") for at, text in enumerate(texts)]
+    lines = write_lines(tmp_path / "r.jsonl", rows)
+    (tmp_path / "timing.json").write_text(
+        '{"schema": "fot.timing/1", "knots": [{"batch": 1, "step_s": 1}], "slots": 4}'
+    )
     main(["pool", "import", str(lines), "--out", str(tmp_path / "pool"), "--synthetic", "dice"])
-    main(["pool", "info", str(tmp_path / "pool"), "--json"])
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["synthetic"] == "dice"
+    capsys.readouterr()
+    places = {"folder": tmp_path, "pool": tmp_path / "pool", "file": tmp_path / "out"}
+    words = [word.format(**places) for word in command.split()]
+    assert main([*words, *(["--json"] if as_json else [])]) == 0
+    said = capsys.readouterr().out
+    if command.startswith("pool import") and not as_json:
+        return  # the person who said so is told no more than counts
+    assert "dice" in said
+    if (tmp_path / "out").exists():
+        assert "synthetic" in (tmp_path / "out").read_text().lower()
 
 
 def test_rejected_rows_make_the_result_partial(tmp_path: Path, capsys: Captured) -> None:
@@ -65,6 +93,8 @@ def test_rejected_rows_make_the_result_partial(tmp_path: Path, capsys: Captured)
         "pool": str(tmp_path / "pool"),
         "problems": 1,
         "rollouts": 1,
+        "synthetic": None,
+        "resumed": 0,
         "rejected": 1,
         "rejects": str(tmp_path / "bad"),
     }

@@ -115,9 +115,9 @@ def test_the_stage_of_a_living_import_is_left_alone(tmp_path: Path) -> None:
     abandoned = tmp_path / ".pool.importing-gone"
     abandoned.mkdir()
     (abandoned / "run-0.parquet").write_bytes(b"half")
-    with staging.staged(out) as living:
+    with staging.staged(out, "r") as living:
         assert not abandoned.exists()
-        with staging.staged(out) as second:
+        with staging.staged(out, "r") as second:
             assert living.exists()
             assert second.exists()
     assert list(tmp_path.iterdir()) == []

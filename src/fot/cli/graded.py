@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fot.cli.output import ExitCode, print_json, print_note, print_table, progress
+from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
 
 if TYPE_CHECKING:
     from fot.grading.base import Grader
@@ -68,6 +68,8 @@ def _graded(pool: Pool, judge: Grader, commit: str, store: Path | None) -> Grade
 def _write(graded: GradedPool, out: Path) -> None:
     import msgspec
 
+    made_by = graded.pool.manifest.synthetic
+    label = {"synthetic": made_by} if made_by else {}
     with out.open("wb") as file:
         for row in graded.rows():
             line = {
@@ -78,7 +80,7 @@ def _write(graded: GradedPool, out: Path) -> None:
                 "reason": row.grade.reason,
                 "grader": graded.version,
             }
-            file.write(msgspec.json.encode(line) + b"\n")
+            file.write(msgspec.json.encode(line | label) + b"\n")
 
 
 def _tell(graded: GradedPool, *, json: bool) -> None:
@@ -92,6 +94,7 @@ def _tell(graded: GradedPool, *, json: bool) -> None:
         ]
         about = {
             "pool": graded.pool.name,
+            "synthetic": graded.pool.manifest.synthetic,
             "grader": graded.version,
             "commit": graded.commit,
             "rollouts": len(graded.grades),
@@ -105,6 +108,7 @@ def _tell(graded: GradedPool, *, json: bool) -> None:
         rows = [[*group, *(f"{own[verdict]:,}" for verdict in Judgement)] for group, own in counts.items()]
         headers = ["model", "benchmark", *(verdict.value.replace("_", " ") for verdict in Judgement)]
         title = f"{graded.pool.name}: {len(graded.grades):,} rollouts, --commit {graded.commit}"
+        title += synthetic_line(graded.pool.manifest.synthetic)
         print_table(headers, rows, text_columns=2, title=title)
         for reason, count in graded.undecided().most_common(5):
             print_note(f"{count:,} undecided: {reason}")

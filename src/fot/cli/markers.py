@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from fot.cli.output import ExitCode, print_json, print_note, print_table, progress
+from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
 from fot.errors import PoolError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def fit(  # noqa: PLR0913 - each parameter is a flag
     if json:
         print_json(_as_json(fitted, chosen.describe() | {"commit": commit, "grader": grader}, seed, criterion))
     else:
-        _print(fitted)
+        _print(fitted, chosen.synthetic)
     return ExitCode.OK
 
 
@@ -91,17 +91,17 @@ def verdict(fitted: Fitted) -> str:
     return f"The signal is absent: {told}. Training changes what hesitation looks like; prune by another signal."
 
 
-def _print(fitted: Fitted) -> None:
+def _print(fitted: Fitted, made_by: str | None) -> None:
     rows = [
         [repr(one.text), f"{one.r:+.3f}", _p(one.p), _p(one.q), f"{100 * one.prevalence:.1f}%", f"{one.ratio:.2f}"]
         for one in fitted.markers
     ]
     headers = ["marker", "weighted r", "p", "q", "rollouts", "wrong/correct"]
     if rows:
-        print_table(headers, rows, title=f"{len(rows)} markers of {fitted.tried} candidates")
+        print_table(headers, rows, title=f"{len(rows)} markers of {fitted.tried} candidates{synthetic_line(made_by)}")
     held = [_held(one) for one in (fitted.held_out, fitted.paper)]
     print_table(["kernel", "weighted r", "AUROC within problems", "95% interval"], held, title="\non held-out problems")
-    print_table(["\nverdict"], [[verdict(fitted)]])
+    print_table(["\nverdict"], [[verdict(fitted)]], title=synthetic_line(made_by) if not rows else "")
     if fitted.kernel is not None:
         print_note(f"to use it: --policy '{_policy(fitted)}'")
         print_note(f"{fitted.stable:.0%} of the markers were chosen in each fold as well, on average")

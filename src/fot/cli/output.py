@@ -25,6 +25,7 @@ __all__ = [
     "print_note",
     "print_table",
     "progress",
+    "synthetic_line",
 ]
 
 UNCUT = 10_000  # columns; wider than any table of ours
@@ -84,6 +85,11 @@ def print_table(
     with out.capture() as drawn:
         out.print(table)
     sys.stdout.writelines(f"{line.rstrip()}\n" for line in drawn.get().splitlines())
+
+
+def synthetic_line(made_by: str | None) -> str:
+    """What the title of a table goes on with where texts were made up."""
+    return f"\nSYNTHETIC texts ({made_by}): nothing here speaks of a real model" if made_by else ""
 
 
 def print_note(message: str) -> None:

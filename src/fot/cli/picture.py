@@ -23,8 +23,8 @@ class Bin(Protocol):
     def kv(self) -> float: ...
 
 
-def picture(series: Sequence[tuple[str, Sequence[Bin]]]) -> str:
-    """An SVG with a line for each series in each of two panels."""
+def picture(series: Sequence[tuple[str, Sequence[Bin]]], label: str = "") -> str:
+    """An SVG with a line for each series in each of two panels; `label` stands in a corner."""
     wall = max((sum(each.seconds for each in bins) for _, bins in series), default=0.0) or 1.0
     height = _TOP + 2 * (_HEIGHT + _GAP) + 18 * len(series)
     parts = [
@@ -41,6 +41,7 @@ def picture(series: Sequence[tuple[str, Sequence[Bin]]]) -> str:
         y = _TOP + 2 * (_HEIGHT + _GAP) + 18 * at
         parts.append(f'<rect x="{_LEFT}" y="{y - 8}" width="14" height="4" fill="{_COLOURS[at % len(_COLOURS)]}"/>')
         parts.append(f'<text x="{_LEFT + 22}" y="{y}">{escape(name)}</text>')
+    parts.append(f'<text x="{_LEFT + _WIDTH}" y="{_TOP - 8}" text-anchor="end" fill="#666">{escape(label)}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

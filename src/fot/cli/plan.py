@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from fot.cli.output import ExitCode, print_json, print_note, print_table, progress
+from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
 from fot.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def plan(  # noqa: PLR0913 - each parameter is a flag
     if figure is not None:
         from fot.cli.picture import picture
 
-        figure.write_text(picture([(_name(spec, load), found.trace.bins(240)) for spec, load, found in rows]))
+        drawn = [(_name(spec, load), found.trace.bins(240)) for spec, load, found in rows]
+        figure.write_text(picture(drawn, "synthetic texts" if chosen.synthetic else ""))
     if json:
         print_json(
             {
@@ -189,8 +190,7 @@ def _ninth(values: Sequence[float]) -> float:
 def _print(about: dict[str, Any], room: Room, rows: Sequence[tuple[Spec, Load, Forecast]]) -> None:
     marks = {load: found.wall_s for spec, load, found in rows if spec.text == "sc"}
     title = f"{about['name']}: {about['problems']} problems, {about['rollouts']} rollouts, {room.slots} slots"
-    if about["synthetic"]:
-        title += f"\nSYNTHETIC texts ({about['synthetic']}): nothing here speaks of a real model"
+    title += synthetic_line(about["synthetic"])
     print_table(_HEADERS, [_cells(*row, marks) for row in rows], title=title)
     for name, index in (("rollouts running", 1), ("KV positions", 2)):
         tops = [max((each[index] for each in found.trace.bins(_BINS)), default=0.0) for _, _, found in rows]

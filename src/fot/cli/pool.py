@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fot.cli.output import ExitCode, print_json, print_note, print_table, progress
+from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
 
 if TYPE_CHECKING:
     from fot.pools.summary import Group, Spread, Summary
@@ -70,6 +70,8 @@ def import_(
                 "pool": str(report.pool),
                 "problems": report.problems,
                 "rollouts": report.rollouts,
+                "synthetic": synthetic,
+                "resumed": report.resumed,
                 "rejected": report.rejected,
                 "rejects": str(report.rejects) if report.rejects else None,
             }
@@ -77,6 +79,8 @@ def import_(
     else:
         rows = [["problems", f"{report.problems:,}"], ["rollouts", f"{report.rollouts:,}"]]
         print_table([str(out), ""], rows)
+    if report.resumed:
+        print_note(f"{report.resumed:,} of the rollouts were there from an import before")
     if report.rejected:
         many = report.rejected > 1
         print_note(
@@ -120,13 +124,16 @@ def index(pools: list[Path], /, *, commit: str = "boxed", shard: str | None = No
             made = index_of(opened, PAPER_KERNEL, commit, done)
         rows.append({"pool": opened.name, "rollouts": len(made.n_chars), "chars": opened.manifest.chars})
         rows[-1] |= {"markers": made.markers, "commitments": len(made.committing_rows), "answers": len(made.answers)}
+        rows[-1] |= {"synthetic": opened.manifest.synthetic}
     if own is not None:
         print_note(f"shard {shard}: scanned")
     elif json:
         print_json({"schema": "fot.pool.index/1", "commit": commit, "pools": rows})
     else:
-        headers = ["pool", "rollouts", "characters", "markers", "commitments", "answers"]
-        print_table(headers, [[str(row["pool"]), *(f"{value:,}" for value in list(row.values())[1:])] for row in rows])
+        headers = ["pool", "rollouts", "chars", "markers", "commitments", "answers"]
+        made_by = ", ".join(str(row["synthetic"]) for row in rows if row["synthetic"])
+        cells = [[str(row["pool"]), *(f"{row[name]:,}" for name in headers[1:])] for row in rows]
+        print_table(headers, cells, title=synthetic_line(made_by).strip())
 
 
 def info(pool: Path, /, *, commit: str | None = None, json: bool = False) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from fot.cli.output import ExitCode, print_json, print_note, print_table, progress
+from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
 from fot.core.registry import unknown_name
 
 __all__ = ["report"]
@@ -118,7 +118,7 @@ def report(  # noqa: PLR0913 - each parameter is a flag
         print_json({"schema": "fot.report/1", "pool": chosen.describe()} | about)
     else:
         rows = [["page", str(made.page)], ["folder", str(made.folder)], ["exhibits", str(len(made.made))]]
-        print_table([str(chosen.describe()["name"]), ""], rows)
+        print_table([str(chosen.describe()["name"]), ""], rows, title=synthetic_line(chosen.synthetic).strip())
         if made.absent:
             print_table(
                 ["not there", "because"], [list(pair) for pair in made.absent.items()], text_columns=2, title="\n"

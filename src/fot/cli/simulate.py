@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from fot.cli.output import ExitCode, print_json, print_note, print_table, progress
+from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
 
 if TYPE_CHECKING:
     from fot.replay.evaluate import MethodResult, Study
@@ -102,7 +102,8 @@ def simulate(  # noqa: PLR0913 - each parameter is a flag
     for note in dict.fromkeys(note for result in results for note in result.notes):
         print_note(note)
     if per_problem is not None:
-        _write_rows(per_problem, (row for result in results for row in _rows(study, result)))
+        label = {"synthetic": chosen.synthetic} if chosen.synthetic else {}
+        _write_rows(per_problem, (row | label for result in results for row in _rows(study, result)))
     if json:
         about = chosen.describe() | {"commit": commit, "grader": grader, "keys": keys, "seed": seed} | changed
         print_json({"schema": "fot.simulate/1", "pool": about, "methods": [_as_json(result) for result in results]})
@@ -130,8 +131,7 @@ def _print(chosen: Chosen, results: list[MethodResult]) -> None:
     about = chosen.describe()
     size = f"k={chosen.k}" if chosen.k else "all rollouts"
     title = f"{about['name']}: {chosen.problems} problems, {chosen.rollouts} rollouts ({size}), cuts {chosen.cut}"
-    if chosen.synthetic:
-        title += f"\nSYNTHETIC texts ({chosen.synthetic}): nothing here speaks of a real model"
+    title += synthetic_line(chosen.synthetic)
     print_table(_HEADERS, [cells for result in results for cells in _cells(result)], title=title)
     print_note("columns from 'attention' to 'full model' are shares saved against sc on the same rollouts")
 

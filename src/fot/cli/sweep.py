@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from fot.cli.output import ExitCode, print_json, print_note, print_table, progress
+from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
 from fot.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -129,8 +129,7 @@ def _print(chosen: Chosen, swept: Sweep, choice: Nested, front: Front) -> None:
     about = chosen.describe()
     size = f"k={chosen.k}" if chosen.k else "all rollouts"
     title = f"{about['name']}: {len(swept.configurations)} configurations on {chosen.problems} problems ({size})"
-    if chosen.synthetic:
-        title += f"\nSYNTHETIC texts ({chosen.synthetic}): nothing here speaks of a real model"
+    title += synthetic_line(chosen.synthetic)
     if choice.tuned_on_test:
         title += f"\n{BANNER}"
     print_table(["chosen by " + choice.rule, ""], _choice_rows(swept, choice), title=title)

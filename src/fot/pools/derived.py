@@ -6,15 +6,12 @@ when that changes, another folder is made. All of it may be deleted at any time.
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "alone",
-    "code_digest",
     "drop_derived",
     "keep_derived",
     "load_derived",
@@ -42,12 +38,6 @@ __all__ = [
 T = TypeVar("T")
 _STRINGS = "strings.json"
 _LOCK = ".lock"
-
-
-def code_digest(*modules: ModuleType) -> str:
-    """Identifies the source of modules: arrays that they made are made anew when it changes."""
-    sources = "\0".join(inspect.getsource(module) for module in modules)
-    return hashlib.sha256(sources.encode()).hexdigest()[:12]
 
 
 def load_derived(pool: Pool, name: str, kind: type[T]) -> T | None:

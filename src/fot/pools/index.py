@@ -33,8 +33,9 @@ from fot.core.markers import PAPER_KERNEL, Kernel
 from fot.core.rollout import CHARS_PER_TOKEN
 from fot.errors import ConfigError, PoolError
 from fot.pools.chunks import Search, join, scan_chunks
-from fot.pools.derived import alone, code_digest, load_derived, save_derived, write_fields
+from fot.pools.derived import alone, load_derived, save_derived, write_fields
 from fot.pools.read import Pool, Rows
+from fot.pools.recipe import code_digest
 from fot.pools.scan import Commitments, Markers
 from fot.pools.shard import Shard
 

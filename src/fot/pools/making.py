@@ -6,7 +6,6 @@ one rename, so whoever comes next (after a kill, or on another machine) makes on
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import tempfile
@@ -22,7 +21,7 @@ import pyarrow.parquet as pq
 from fot.errors import PoolError
 from fot.pools import phrases, synth, write
 from fot.pools.cores import cores
-from fot.pools.derived import code_digest
+from fot.pools.recipe import code_digest, recipe_of
 from fot.pools.schema import Manifest, RowsFile, is_pool, joint_digest, read_manifest, rows_file, write_manifest
 from fot.pools.shard import WHOLE, Shard
 from fot.pools.staging import check_replaceable, locked, publish
@@ -81,8 +80,7 @@ def synthesise(
 
 
 def _digest(wanted: Wanted) -> str:
-    made_by = code_digest(synth, phrases, write)
-    return hashlib.sha256(f"{made_by} {PART_PROBLEMS} {wanted!r}".encode()).hexdigest()[:16]
+    return recipe_of(code_digest(synth, phrases, write), PART_PROBLEMS, wanted)
 
 
 def _part(stage: Path, number: int) -> Path | None:
@@ -97,7 +95,7 @@ def _make(wanted: Wanted, number: int, stage: Path) -> None:
         with RowsWriter(folder) as writer:
             for problem, row in Maker(wanted).rows(first, last):
                 writer.add(problem, row)
-            rows = writer.finish(lambda _: 0)  # the rows came in order: there is nothing to merge
+            (rows,) = writer.finish(lambda _: 0)  # the rows came in order: there is nothing to merge
         with rows.open("rb") as file:
             os.fsync(file.fileno())
         rows.rename(stage / f"rows-{number:05d}-{rows_file(rows).sha256[:16]}.parquet")

@@ -2,7 +2,7 @@
 
 A pool is a directory: `manifest.json`, the rows in the Parquet files that the manifest names (its parts, one after the
 other), and an `index` folder of derived arrays that may be deleted at any time. Rows are grouped by problem in
-first-seen order and, within a problem, sorted by `rollout_id`; all rows of a problem lie in one part.
+first-seen order and, within a problem, sorted by `rollout_id`, from one part into the next.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     synthetic: str | None = None
     """Set where the texts were not written by a model: says by what."""
     recipe: str | None = None
-    """Of a made-up pool: a digest of all that its rows depend on."""
+    """A digest of all that the rows depend on: what makes the same is not made again."""
 
     @property
     def rows_bytes(self) -> int:

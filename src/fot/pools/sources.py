@@ -52,22 +52,33 @@ class RowFile:
             raise PoolError(f"cannot read {path}: {error.strerror or error}") from None
         self.size = path.stat().st_size
 
-    def rows(self, progress: Callable[[int], None] = lambda _: None) -> Iterator[tuple[int | None, Row] | Rejected]:
-        """Every row with its line, or why there is none; `progress` is told how many bytes of the file are done."""
-        if self._magic == b"PAR1":
-            return self._records(progress)
-        return self._parsed(progress)
+    def rows(
+        self, progress: Callable[[int], None] = lambda _: None, skip: int = 0
+    ) -> Iterator[tuple[int | None, Row] | Rejected]:
+        """Every row with its line, or why there is none; `progress` is told how many bytes of the file are done.
 
-    def _parsed(self, progress: Callable[[int], None]) -> Iterator[tuple[int | None, Row] | Rejected]:
-        number = 0
+        The first `skip` of what would come are passed over unread.
+        """
+        if self._magic == b"PAR1":
+            return self._records(progress, skip)
+        return self._parsed(progress, skip)
+
+    def pass_over(self) -> None:
+        """Nothing in this file is wanted; rows say themselves which rollouts they are."""
+
+    def _parsed(self, progress: Callable[[int], None], skip: int) -> Iterator[tuple[int | None, Row] | Rejected]:
+        met = 0
         for number, line in enumerate(self.lines(progress), start=1):
+            if isinstance(line, bytes) and not line.removeprefix(_BOM if number == 1 else b"").strip():
+                continue
+            met += 1
+            if met <= skip:
+                continue
             if isinstance(line, str):
                 yield Rejected(number, line, "")
                 continue
             whole = line.removesuffix(b"\n")
             whole = whole.removeprefix(_BOM) if number == 1 else whole
-            if not whole.strip():
-                continue
             try:
                 yield number, parse_line(whole)
             except BadRow as bad:
@@ -107,26 +118,27 @@ class RowFile:
                 yield block
                 progress(file.tell())
 
-    def _records(self, progress: Callable[[int], None]) -> Iterator[tuple[int | None, Row] | Rejected]:
+    def _records(self, progress: Callable[[int], None], skip: int) -> Iterator[tuple[int | None, Row] | Rejected]:
         try:
             with pq.ParquetFile(self.path, pre_buffer=False) as file:
                 missing = [name for name in REQUIRED if name not in file.schema_arrow.names]
                 if missing:
                     yield Rejected(None, f"columns are missing: {', '.join(missing)}", "")
                     return
-                yield from self._batches(file, progress)
+                yield from self._batches(file, progress, skip)
         except (OSError, pa.ArrowException) as error:
             yield Rejected(None, f"the Parquet file is damaged: {error}", "")
 
     def _batches(
-        self, file: pq.ParquetFile, progress: Callable[[int], None]
+        self, file: pq.ParquetFile, progress: Callable[[int], None], skip: int
     ) -> Iterator[tuple[int | None, Row] | Rejected]:
         ours = (file.schema_arrow.metadata or {}).get(b"fot.schema") == POOL_SCHEMA.encode()
         total, number = max(file.metadata.num_rows, 1), 0
         for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
             for position in range(batch.num_rows):
                 number += 1
-                yield _from_record(batch.slice(position, 1), number, ours=ours)
+                if number > skip:
+                    yield _from_record(batch.slice(position, 1), number, ours=ours)
             progress(self.size * number // total)
 
 

@@ -2,7 +2,8 @@
 
 A pool is built in a hidden sibling directory, flushed to disk, and then published. Where no pool stands, the directory
 is renamed. Where one stands, the new rows files go in beside the old ones and the manifest, which names the rows
-files, is replaced by one rename: at every moment the directory is the old pool or the new one.
+files, is replaced by one rename: at every moment the directory is the old pool or the new one. The hidden directory of
+an import that was killed stays for the next one of the same files.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from fot.errors import PoolError
 from fot.pools.schema import INDEX, MANIFEST, is_pool
 
-__all__ = ["check_replaceable", "locked", "publish", "staged"]
+__all__ = ["LOCK", "check_replaceable", "locked", "publish", "staged"]
 
 _MARK = ".importing-"
-_LOCK = ".lock"
+LOCK = ".lock"
 
 
 def check_replaceable(out: Path) -> None:
@@ -34,28 +35,55 @@ def check_replaceable(out: Path) -> None:
 
 
 @contextmanager
-def staged(out: Path) -> Iterator[Path]:
-    """A fresh directory beside `out`, gone afterwards; those of imports that were killed are removed."""
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(out)
-        stage = Path(tempfile.mkdtemp(prefix=f".{out.name}{_MARK}", dir=out.parent))
-    except OSError as error:
-        raise PoolError(f"cannot write in {out.parent}: {error.strerror or error}") from None
-    try:
-        with locked(stage / _LOCK):
+def staged(out: Path, recipe: str) -> Iterator[Path]:
+    """A directory beside `out`, gone afterwards. What a killed import with the same recipe has left is in it.
+
+    Those that killed imports with other recipes have left are removed.
+    """
+    with ExitStack() as held:
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            stage = _claimed(out, recipe, held)
+            _remove_abandoned(out)
+        except OSError as error:
+            raise PoolError(f"cannot write in {out.parent}: {error.strerror or error}") from None
+        try:
             yield stage
-    finally:
+        except KeyboardInterrupt:
+            raise  # as if it had been killed: the next one goes on
+        except BaseException:
+            shutil.rmtree(stage, ignore_errors=True)
+            raise
         shutil.rmtree(stage, ignore_errors=True)
 
 
+def _claimed(out: Path, recipe: str, held: ExitStack) -> Path:
+    """The recipe's own directory, locked; where another import is at work in it, a fresh one."""
+    own = out.with_name(f".{out.name}{_MARK}{recipe}")
+    with ExitStack() as attempt:
+        try:
+            own.mkdir(exist_ok=True)
+            handle = attempt.enter_context(locked(own / LOCK, wait=False))
+            if os.path.samestat(os.fstat(handle), (own / LOCK).stat()):
+                held.push(attempt.pop_all())
+                return own
+        except (BlockingIOError, FileNotFoundError):
+            pass  # at work, or published a moment ago
+    fresh = Path(tempfile.mkdtemp(prefix=f".{out.name}{_MARK}", dir=out.parent))
+    held.enter_context(locked(fresh / LOCK))
+    return fresh
+
+
 @contextmanager
-def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold an advisory lock on the file `path`; `BlockingIOError` when another holds it and `wait` is false."""
+def locked(path: Path, *, wait: bool = True) -> Iterator[int]:
+    """Hold an advisory lock on the file `path`; `BlockingIOError` when another holds it and `wait` is false.
+
+    Yields the open file's number.
+    """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        yield
+        yield handle
     finally:
         os.close(handle)
 
@@ -63,7 +91,7 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
 def _remove_abandoned(out: Path) -> None:
     for stage in out.parent.glob(f".{_escaped(out.name)}{_MARK}*"):
         try:
-            with locked(stage / _LOCK, wait=False):
+            with locked(stage / LOCK, wait=False):
                 shutil.rmtree(stage, ignore_errors=True)
         except OSError:
             continue  # its import is alive, or it is not ours to remove
@@ -98,7 +126,7 @@ def _appear(stage: Path, out: Path) -> bool:
 
 
 def _replace(stage: Path, out: Path, rows_files: Sequence[str]) -> None:
-    with locked(out / _LOCK):
+    with locked(out / LOCK):
         for name in rows_files:
             (stage / name).replace(out / name)
         _flush(out)

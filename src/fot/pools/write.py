@@ -1,19 +1,23 @@
 """Writing rows in the order of a pool, whatever the order in which they come, in bounded memory.
 
-Rows are collected up to a size, sorted and appended to a *run*: a sorted Parquet file. While every chunk follows the
-one before, there is one run and it is the rows file. Otherwise the runs are merged.
+Rows are collected up to a size, sorted and appended to a *run*: a sorted Parquet file. A chunk that does not follow the
+one before begins another run. Runs that follow each other are the rows files; others are merged into one. With a
+journal a run is also ended at a size, and named there once it is on disk.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -21,30 +25,54 @@ from fot.core.rollout import ProblemKey
 from fot.pools.rows import Row
 from fot.pools.schema import COLUMNS
 
-__all__ = ["GROUP_CHARS", "RowsWriter"]
+__all__ = ["GROUP_CHARS", "Journal", "RowsWriter", "Run"]
 
 GROUP_CHARS = 8 * 2**20
 """Characters of text in a row group: what is read to see one text, and what the index takes at a time."""
 
 _CHUNK_GROUPS = 4
+_RUN_CHUNKS = 16
 _GROUP_ROWS = 8192
 _MERGE_ROWS = 16
 _Position = tuple[int, int]  # (problem, rollout_id): the order of a pool
 
 
-class RowsWriter:
-    """Takes rows in any order; `finish` leaves one file in the order of a pool.
+class Run(msgspec.Struct, frozen=True):
+    """A complete sorted file, and where its first and its last row belong."""
 
-    The file is written by a thread of its own, at most one chunk behind: its errors come out of the next call.
+    file: str
+    first: _Position
+    last: _Position
+
+
+class Journal(Protocol):
+    """Remembers complete runs, so that a writer that was killed goes on after them."""
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """Those that are there already."""
+
+    def mark(self) -> Callable[[Run], None]:
+        """Call the result with the run that holds the last of the rows added up to now, once it is on disk."""
+
+
+class RowsWriter:
+    """Takes rows in any order; `finish` leaves files that, one after the other, have the order of a pool.
+
+    They are written by a thread of its own, at most one chunk behind: its errors come out of the next call.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, journal: Journal | None = None) -> None:
         self._folder = folder
+        self._journal = journal
         self._chunk: list[tuple[_Position, Row]] = []
         self._chars = 0
-        self._runs: list[Path] = []
+        self._runs: list[Run] = list(journal.runs) if journal else []
         self._run: pq.ParquetWriter | None = None
+        self._run_chunks = 0
+        self._first: _Position = (-1, -1)
         self._last: _Position = (-1, -1)
+        self._written: Callable[[Run], None] = _untold
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="pool-writer")
         self._writing: Future[None] | None = None
 
@@ -65,48 +93,60 @@ class RowsWriter:
         if self._chars >= _CHUNK_GROUPS * GROUP_CHARS or len(self._chunk) >= _CHUNK_GROUPS * _GROUP_ROWS:
             self._hand_over()
 
-    def finish(self, order: Callable[[ProblemKey], int]) -> Path:
-        """Write what is left; `order` gives a problem its place. Returns the one rows file."""
+    def finish(self, order: Callable[[ProblemKey], int]) -> list[Path]:
+        """Write what is left; `order` gives a problem its place. Returns the rows files, in order."""
         self._hand_over()
         self._wait()
-        if self._run is not None:
-            self._run.close()
-            self._run = None
-        if len(self._runs) == 1:
-            return self._runs[0]
+        self._end_run()
+        paths = [self._folder / run.file for run in self._runs]
+        if all(one.last < other.first for one, other in pairwise(self._runs)):
+            return paths
         merged = self._folder / "merged.parquet"
-        tables = heapq.merge(*(_positions(run, order) for run in self._runs), key=itemgetter(0))
+        tables = heapq.merge(*(_positions(path, order) for path in paths), key=itemgetter(0))
         with _open(merged) as writer:
             for group in _grouped((table for _, table in tables)):
                 writer.write_table(group)
-        for run in self._runs:
-            run.unlink()
-        return merged
+        return [merged]
 
     def _hand_over(self) -> None:
         chunk, self._chunk, self._chars = self._chunk, [], 0
+        written = self._journal.mark() if self._journal else _untold
         self._wait()
         if chunk:
-            self._writing = self._thread.submit(self._write, chunk)
+            self._writing = self._thread.submit(self._write, chunk, written)
 
     def _wait(self) -> None:
         if self._writing is not None:
             self._writing.result()
 
-    def _write(self, chunk: list[tuple[_Position, Row]]) -> None:
+    def _write(self, chunk: list[tuple[_Position, Row]], written: Callable[[Run], None]) -> None:
         chunk.sort(key=itemgetter(0))
-        if self._run is None or chunk[0][0] < self._last:
-            self._next_run()
-        self._last = chunk[-1][0]
-        assert self._run is not None  # noqa: S101 — made by the line above
+        full = self._journal is not None and self._run_chunks >= _RUN_CHUNKS
+        if full or chunk[0][0] < self._last:
+            self._end_run()
+        if self._run is None:
+            self._run = _open(self._folder / f"run-{len(self._runs)}.parquet")
+            self._run_chunks, self._first = 0, chunk[0][0]
         for group in _groups(row for _, row in chunk):
             self._run.write_table(_table(group))
+        self._run_chunks += 1
+        self._last, self._written = chunk[-1][0], written
 
-    def _next_run(self) -> None:
-        if self._run is not None:
-            self._run.close()
-        self._runs.append(self._folder / f"run-{len(self._runs)}.parquet")
-        self._run = _open(self._runs[-1])
+    def _end_run(self) -> None:
+        """Close the run that is being written, and tell the journal once it is on disk."""
+        if self._run is None:
+            return
+        self._run.close()
+        self._run = None
+        run = Run(f"run-{len(self._runs)}.parquet", self._first, self._last)
+        with (self._folder / run.file).open("rb") as file:
+            os.fsync(file.fileno())
+        self._runs.append(run)
+        self._written(run)
+
+
+def _untold(run: Run) -> None:
+    """Where there is no journal."""
 
 
 def _open(path: Path) -> pq.ParquetWriter:

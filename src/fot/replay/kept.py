@@ -17,9 +17,9 @@ import msgspec
 
 from fot.core.ledger import Bill, bill
 from fot.methods import Context, Spec
-from fot.pools.derived import code_digest
 from fot.pools.pieces import Pieces, name_of
 from fot.pools.read import Part
+from fot.pools.recipe import code_digest
 from fot.replay.simulator import Outcome
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 import fot.core.commit
 import fot.pools.scan
 from fot.core.markers import PAPER_KERNEL
-from fot.pools.derived import code_digest
 from fot.pools.index import Index, index_of
 from fot.pools.pieces import Pieces, name_of
 from fot.pools.read import Part
+from fot.pools.recipe import code_digest
 from fot.pools.shard import Shard
 from fot.replay import fast
 from fot.replay.fast import Board

@@ -11,8 +11,9 @@ export` wrote carries what its format has no field for under `fot`, and comes ba
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -49,10 +50,16 @@ class LogFile:
         self._names = names
         self._numbers = numbers
 
-    def rows(self, progress: Callable[[int], None] = lambda _: None) -> Iterator[tuple[int | None, Row] | Rejected]:
-        """Every rollout with its place in the file, or why there is none."""
-        for item in self._harness.read(self.path, self._names, progress):
-            yield item if isinstance(item, Rejected) else self._row(item)
+    def rows(
+        self, progress: Callable[[int], None] = lambda _: None, skip: int = 0
+    ) -> Iterator[tuple[int | None, Row] | Rejected]:
+        """Every rollout with its place in the file, or why there is none; the first `skip` are counted, not given."""
+        items = self._harness.read(self.path, self._names, progress)
+        return islice((item if isinstance(item, Rejected) else self._row(item) for item in items), skip, None)
+
+    def pass_over(self) -> None:
+        """Nothing in this file is wanted, but its rollouts count for the numbers of those in later files."""
+        deque(self.rows(), maxlen=0)
 
     def _row(self, entry: Entry) -> tuple[int | None, Row] | Rejected:
         record = {**entry.record, **self._names.said()}
