@@ -16,10 +16,11 @@ from fot.core.commit import DETECTORS, commitments, committed_answer
 from fot.core.markers import PAPER_KERNEL, Kernel, count, density
 from fot.core.rollout import Rollout, cut_chars, tokens_reaching
 from fot.errors import ConfigError
-from fot.pools import derived, index, scan
+from fot.pools import index, scan
 from fot.pools.importing import import_rows
 from fot.pools.index import index_of
 from fot.pools.read import Pool
+from fot.pools.recipe import code_digest
 from tests.pools.rows import Fields, Make, row, write_lines
 
 PIECES = [
@@ -144,8 +145,8 @@ def test_other_text_and_other_code_mean_another_index(
 
 
 def test_code_digest_tells_modules_apart() -> None:
-    assert derived.code_digest(commit) == derived.code_digest(commit)
-    assert derived.code_digest(commit) != derived.code_digest(scan)
+    assert code_digest(commit) == code_digest(commit)
+    assert code_digest(commit) != code_digest(scan)
 
 
 def test_a_damaged_index_is_built_again(make: Make, scans: list[object]) -> None:
