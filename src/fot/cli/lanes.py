@@ -27,6 +27,7 @@ __all__ = ["Lanes"]
 
 _BAR = 12
 _CELL = 44  # columns of one lane
+_HEAD = f"{'':2} {'':{_BAR}}{'tokens':>6} {'dens':4} {'state':9}{'answer':8}"
 _STYLES = {
     "waiting": "dim",
     "running": "",
@@ -91,7 +92,8 @@ class Lanes:
         from rich.console import Group
         from rich.text import Text
 
-        return Group(Text(self._title[: width - 1], style="bold"), self._grid(width), self._vote(width))
+        title = Text(self._title, style="bold", no_wrap=True, overflow="ellipsis")
+        return Group(title, self._grid(width), self._vote(width))
 
     def _grid(self, width: int) -> Table:
         from rich.table import Table
@@ -101,6 +103,7 @@ class Lanes:
         down = -(-len(self._lanes) // across)
         longest = max((lane.tokens for lane in self._lanes), default=0)
         grid = Table.grid(padding=(0, 2))
+        grid.add_row(*[Text(_HEAD, style="dim")] * across)
         cells = [Text(self._cell(at, longest), style=_STYLES[lane.state]) for at, lane in enumerate(self._lanes)]
         cells += [Text("")] * (across * down - len(cells))
         for row in range(down):

@@ -150,7 +150,8 @@ def _tell(result: Result, row: dict[str, object], json: bool) -> None:
     told = ", ".join(f"{fates.count(fate)} {fate}" for fate in dict.fromkeys(fates))
     usage = result.usage
     about = "" if result.counts == "exact" else " (estimated)"
-    votes = ", ".join(f"{answer} x{votes:g}" for answer, votes in result.votes.items())
+    ranked = sorted(result.votes.items(), key=lambda vote: -vote[1])
+    votes = ", ".join(f"{answer} x{votes:g}" for answer, votes in ranked)
     print_note(f"votes: {votes or 'none'}; rollouts: {told}")
     print_note(
         f"{usage.completion_tokens} tokens{about}, {usage.overshoot_tokens} of them after a decision; "
