@@ -5,7 +5,8 @@
     python -m benchmarks.scale paper --folder out --summary --figure docs/scale.svg
 
 A smaller pool holds every n-th problem of the large one, as JSON lines. Each step is a command of its own in a fresh
-process; wall time, processor time and the peak of resident memory are the operating system's. `str.count` and `library`
+process; wall and processor time are the operating system's, and so is the peak of resident memory, of all processes of
+the command together (what they share is counted for each). `str.count` and `library`
 go over the same texts in the same run, on one core: the passes of `str.count` over a sixteenth of the texts, and
 the column engine's search for all markers at once, with the time to read the texts told apart. What is measured is
 appended to a file in the folder, so sizes and steps may be measured one by one. The summary fits straight lines, and
@@ -19,7 +20,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -29,7 +30,8 @@ import polars as pl
 from fot.core.markers import PAPER_KERNEL, count
 from fot.pools.read import Pool
 
-STEPS = ("import", "index", "library", "simulate", "sweep", "sweep again", "report")
+STEPS = ("synth", "import", "index", "library", "grade", "simulate", "sweep", "sweep again", "report")
+PAPER_ROLLOUTS = 115_200
 METHODS = ("sc", "pass", "fot", "random", "oracle", "ac", "esc", "dsc")
 
 
@@ -52,7 +54,7 @@ def main() -> None:
     parser.add_argument("pool", type=Path)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--rollouts", type=int, nargs="+", default=[1000, 4000, 16000, 64000])
-    parser.add_argument("--steps", nargs="+", choices=STEPS, default=STEPS[:-1])
+    parser.add_argument("--steps", nargs="+", choices=STEPS, default=STEPS[1:-1])
     parser.add_argument("--prepare", action="store_true", help="write the rows, measure nothing")
     parser.add_argument("--summary", action="store_true", help="tables of what was measured so far")
     parser.add_argument("--figure", type=Path, help="draw time and memory by size as SVG")
@@ -89,6 +91,7 @@ class Work:
         self.rollouts = rollouts
         self.rows = folder / f"{rollouts}.jsonl"
         self.pool = folder / str(rollouts)
+        self.made_up = folder / f"{rollouts}-made-up"
         self.out = folder / "out"
         self.megabytes = 0.0
         if not self.rows.exists():
@@ -98,22 +101,35 @@ class Work:
         """Run one step."""
         if step == "library":
             return library(self.pool, self.rollouts)
-        if step == "index":
-            shutil.rmtree(self.pool / "index", ignore_errors=True)
-        if step == "sweep":
-            for piece in self.pool.glob("index/*/pieces/sweep-*"):
-                piece.unlink()
+        for stale in self.stale(step):
+            shutil.rmtree(stale) if stale.is_dir() else stale.unlink()
         wall, cpu, peak = timed([sys.executable, "-m", "fot", *self.words(step)], self.out)
-        chars = msgspec.json.decode((self.pool / "manifest.json").read_bytes())["chars"]
+        pool = self.made_up if step == "synth" else self.pool
+        chars = msgspec.json.decode((pool / "manifest.json").read_bytes())["chars"]
         return Measured(step, self.rollouts, wall, cpu, peak, chars / 1e6)
+
+    def stale(self, step: str) -> Iterable[Path]:
+        """What a step before has left that would spare this one its work."""
+        left = {
+            "synth": [self.made_up],
+            "import": [self.pool],
+            "index": [self.pool / "index"],
+            "grade": self.pool.glob("grades*"),
+            "simulate": self.pool.glob("index/*/pieces/outcomes-*"),
+            "sweep": self.pool.glob("index/*/pieces/sweep-*"),
+        }
+        return [path for path in left.get(step, ()) if path.exists()]
 
     def words(self, step: str) -> list[str]:
         """The command."""
         pool = str(self.pool)
         policies = [word for method in METHODS for word in ("--policy", method)]
+        scale = str(self.rollouts / PAPER_ROLLOUTS)
         return {
+            "synth": ["pool", "synth", "--out", str(self.made_up), "--scale", scale],
             "import": ["pool", "import", str(self.rows), "--out", pool, "--synthetic", "fot pool synth"],
             "index": ["pool", "index", pool],
+            "grade": ["grade", pool, "--grader", "math", "--json"],
             "simulate": ["simulate", pool, *policies, "--json"],
             "sweep": ["sweep", pool, "--json"],
             "sweep again": ["sweep", pool, "--json"],
@@ -151,12 +167,27 @@ def timed(words: Sequence[str], out: Path) -> tuple[float, float, float]:
 
 
 METER = """
-import json, resource, subprocess, sys, time
+import glob, json, os, resource, subprocess, sys, time
+def resident(pid):
+    try:
+        with open(f"/proc/{pid}/statm") as told:
+            total = int(told.read().split()[1]) * resource.getpagesize() // 1024
+        for thread in glob.glob(f"/proc/{pid}/task/*/children"):
+            with open(thread) as told:
+                total += sum(map(resident, told.read().split()))
+        return total
+    except OSError:
+        return 0
 began = time.perf_counter()
-code = subprocess.call(sys.argv[1:])
+process = subprocess.Popen(sys.argv[1:])
+peak = 0
+while process.poll() is None:
+    peak = max(peak, resident(process.pid))
+    time.sleep(0.02)
+wall = time.perf_counter() - began
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(json.dumps([time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss]), file=sys.stderr)
-sys.exit(code)
+print(json.dumps([wall, used.ru_utime + used.ru_stime, max(peak, used.ru_maxrss)]), file=sys.stderr)
+sys.exit(process.returncode)
 """
 
 
@@ -223,7 +254,7 @@ def draw(measured: Sequence[Measured], path: Path) -> None:
     def on(canvas: object) -> None:
         for at, (value, name) in enumerate((("cpu_s", "processor seconds"), ("peak_mb", "peak of memory, MB")), 1):
             axes = drawing.panel(canvas, 1, 2, at, x="rollouts", y=name)  # type: ignore[arg-type]
-            steps = [step for step in STEPS if step not in ("library", "sweep again")]
+            steps = [step for step in STEPS if step not in ("synth", "library", "sweep again")]
             for which, step in enumerate(steps):
                 sizes, values = lines(measured, step, value)
                 if len(sizes):
