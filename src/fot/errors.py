@@ -107,6 +107,11 @@ class EngineRefused(EngineError):
         super().__init__(message, hint, retryable=retryable, request_id=request_id, retry_after_s=retry_after_s)
         self.status = status
 
+    @property
+    def is_missing(self) -> bool:
+        """Does the engine run, and only not have what was asked for?"""
+        return self.status in (404, 405, 501)
+
 
 class EngineProtocolError(EngineError):
     """The engine's answer does not follow the protocol that it claims to speak."""

@@ -348,6 +348,21 @@ def test_an_upstream_that_is_not_there_at_the_start():
         assert get(house, "/v1/models").status_code == 503
 
 
+class Unlisted(ScriptedServer):
+    """Has no list of models."""
+
+    async def _plain_answer(self, asked):
+        return (404, b"no such page") if asked.path == "/v1/models" else await super()._plain_answer(asked)
+
+
+def test_an_upstream_that_lists_no_models_serves_chats():
+    with House(dialect="openai", make=Unlisted) as house:
+        assert post(house).status_code == 200
+        house.call(house.proxy.desk.upstreams.check())
+        assert get(house, "/health").status_code == 200
+        assert get(house, "/v1/models").status_code == 404
+
+
 def test_upstreams_that_come_up_are_used():
     with House(upstream=("http://127.0.0.1:9/v1",), health_s=0.1) as house:
         upstream = house.desk.upstreams.all[0]

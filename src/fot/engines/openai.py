@@ -141,7 +141,11 @@ class OpenAICompatible:
         return self._model
 
     async def _find_out(self) -> Capabilities:
-        await self.model()
+        try:
+            await self.model()
+        except EngineRefused as error:
+            if not error.is_missing:  # one that lists no models serves whoever names one
+                raise
         return Capabilities(exact_counts=False, token_ends=False, seeds=True, abort="disconnect", resume=False)
 
     async def _ask(self, request: Request) -> tuple[str, dict[str, object], dict[str, str]]:
@@ -209,7 +213,7 @@ class OpenAICompatible:
     async def _body(self, request: Request) -> dict[str, object]:
         sampling = request.sampling
         body: dict[str, object] = {
-            "model": await self.model(),
+            "model": sampling.extra.get("model") or await self.model(),
             "stream": True,
             "max_tokens": remaining_tokens(request),
             "temperature": sampling.temperature,

@@ -18,8 +18,6 @@ from fot.errors import EngineError, EngineRefused
 
 __all__ = ["Vllm"]
 
-_MISSING = (404, 405, 501)
-
 
 class _Tokens(msgspec.Struct):
     tokens: list[int]
@@ -53,7 +51,7 @@ class Vllm(OpenAICompatible):
         try:
             await self.server.post(path, body)
         except EngineRefused as error:
-            return error.status not in _MISSING
+            return not error.is_missing
         return True
 
     async def counters(self) -> Counters | None:

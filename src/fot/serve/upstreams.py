@@ -12,7 +12,7 @@ import httpx2
 from fot.engines import connect
 from fot.engines.base import Engine
 from fot.engines.http import HttpServer
-from fot.errors import EngineError, EngineTimeout, EngineUnavailable
+from fot.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
 
 __all__ = ["Upstream", "Upstreams"]
 
@@ -59,7 +59,7 @@ class Upstream:
                 if self.engine is None:
                     await self._connect()
                 else:
-                    await self.server.get("/v1/models", within_s=_CHECK_S / 2)
+                    await self._look()
         except (EngineError, TimeoutError) as error:
             self._silent += 1
             is_late = isinstance(error, EngineTimeout | TimeoutError)
@@ -72,6 +72,13 @@ class Upstream:
         if not self.is_up:
             log.info("%s is up", self.name)
         self.is_up, self._silent = True, 0
+
+    async def _look(self) -> None:
+        try:
+            await self.server.get("/v1/models", within_s=_CHECK_S / 2)
+        except EngineRefused as error:
+            if not error.is_missing:
+                raise
 
     async def _connect(self) -> None:
         engine = await connect(self.url, **({"api_key": self._key} if self._key else {}))
