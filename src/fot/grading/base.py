@@ -23,11 +23,13 @@ from fot.errors import ConfigError
 
 __all__ = [
     "GRADERS",
+    "Closing",
     "Grade",
     "Grader",
     "GraderOptions",
     "Judgement",
     "Pair",
+    "StringGrader",
     "distinct",
     "grader",
     "grader_names",
@@ -139,15 +141,48 @@ def grader(name: str, options: GraderOptions | None = None) -> Grader:
     return cast("Grader", made)
 
 
-def prejudge(gold: str | None, answer: str | None) -> Grade | None:
-    """The grade that needs no grader: there is nothing to judge, or nothing to judge by. None: judge."""
+def prejudge(gold: str | None, answer: str | None) -> Grade | tuple[str, str]:
+    """The grade that needs no grader: nothing to judge, or nothing to judge by. Else the pair, to be judged."""
     if answer is None or not answer.strip():
         return Grade(Judgement.NO_ANSWER, "nothing was committed")
     if gold is None or not gold.strip():
         return Grade(Judgement.UNDECIDED, "there is no reference answer")
-    return None
+    return gold, answer
 
 
 def distinct(pairs: Iterable[Pair]) -> list[Pair]:
     """Each pair once, in the order of first appearance."""
     return list(dict.fromkeys(pairs))
+
+
+class Closing:
+    """Is closed at the end of a `with` block; by itself it keeps nothing running."""
+
+    def close(self) -> None:
+        """Nothing is kept running."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+
+class StringGrader(Closing):
+    """A grader to which the two strings say everything: nothing is run, nothing is remembered."""
+
+    def __init__(self, options: GraderOptions | None = None) -> None:
+        """Takes the options that every grader takes, and needs none."""
+
+    def judge(self, gold: str, answer: str) -> Grade:
+        """The grade of a pair in which neither is blank."""
+        raise NotImplementedError
+
+    def grade(self, gold: str | None, answer: str | None) -> Grade:
+        pair = prejudge(gold, answer)
+        return pair if isinstance(pair, Grade) else self.judge(*pair)
+
+    def grade_all(self, pairs: Sequence[Pair], progress: Callable[[int], None] = lambda _: None) -> list[Grade]:
+        grades = {pair: self.grade(*pair) for pair in distinct(pairs)}
+        progress(len(grades))
+        return [grades[pair] for pair in pairs]

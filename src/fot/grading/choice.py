@@ -8,11 +8,9 @@ an answer that is that text is right as well. Text is never guessed at: what nam
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Self
 
 from fot.core.answers import answer_key
-from fot.grading.base import Grade, GraderOptions, Judgement, Pair, distinct, prejudge
+from fot.grading.base import Grade, Judgement, StringGrader
 
 __all__ = ["ChoiceGrader", "read_choice"]
 
@@ -45,19 +43,13 @@ def read_choice(answer: str) -> tuple[str | None, str]:
     return None, text
 
 
-class ChoiceGrader:
+class ChoiceGrader(StringGrader):
     """Correct when the answer names the reference's option."""
 
     name = "choice"
     version = "choice/2"
 
-    def __init__(self, options: GraderOptions | None = None) -> None:
-        """Takes the options that every grader takes, and needs none."""
-
-    def grade(self, gold: str | None, answer: str | None) -> Grade:
-        judged = prejudge(gold, answer)
-        if judged is not None or gold is None or answer is None:
-            return judged or Grade(Judgement.NO_ANSWER, "nothing was committed")
+    def judge(self, gold: str, answer: str) -> Grade:
         wanted, wanted_text = read_choice(gold)
         if wanted is None:
             return Grade(Judgement.UNDECIDED, "the reference names no option")
@@ -69,20 +61,6 @@ class ChoiceGrader:
         if _SEVERAL.match(text):
             return Grade(Judgement.WRONG, "several options")
         return Grade(Judgement.UNDECIDED, "names no option by its letter")
-
-    def grade_all(self, pairs: Sequence[Pair], progress: Callable[[int], None] = lambda _: None) -> list[Grade]:
-        grades = {pair: self.grade(*pair) for pair in distinct(pairs)}
-        progress(len(grades))
-        return [grades[pair] for pair in pairs]
-
-    def close(self) -> None:
-        """Nothing is kept running."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
 
 _RIGHT = (Judgement.CORRECT, "the same letter")

@@ -11,11 +11,10 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Self
 
 from fot.core.commit import committed_answer
 from fot.errors import GradingError
-from fot.grading.base import Grade, GraderOptions, Judgement, Pair, distinct, prejudge
+from fot.grading.base import Closing, Grade, GraderOptions, Judgement, Pair, distinct, prejudge
 from fot.grading.code_tests import ProgramTests, is_output_right, is_value_right, read_tests
 from fot.grading.sandbox import Limits, Reply, Run, is_sandbox_available, run_program
 
@@ -24,7 +23,7 @@ __all__ = ["CodeGrader", "extract_program"]
 _SAMPLE_S = 0.2
 
 
-class CodeGrader:
+class CodeGrader(Closing):
     """Runs the committed program on the tests that the reference holds (see `fot.grading.code_tests`)."""
 
     name = "code"
@@ -46,7 +45,7 @@ class CodeGrader:
     def grade_all(self, pairs: Sequence[Pair], progress: Callable[[int], None] = lambda _: None) -> list[Grade]:
         wanted = [pair for pair in distinct(pairs) if pair not in self._grades]
         known = len(distinct(pairs)) - len(wanted)
-        judged = {pair: grade for pair in wanted if (grade := prejudge(*pair))}
+        judged = {pair: grade for pair in wanted if isinstance(grade := prejudge(*pair), Grade)}
         programs = [pair for pair in wanted if pair not in judged]
         self._grades.update(judged)
         if programs and not is_sandbox_available() and not self._accept_risk:
@@ -73,15 +72,6 @@ class CodeGrader:
             done += 1
             progress(done)
         return [self._grades[pair] for pair in pairs]
-
-    def close(self) -> None:
-        """Nothing is kept running."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def _judge(self, pair: Pair, core: int | None) -> tuple[Grade, bool]:
         """The grade, and whether it is for want of time."""

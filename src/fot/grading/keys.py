@@ -19,7 +19,7 @@ from typing import Protocol, Self
 from fot.core.answers import answer_key
 from fot.core.registry import unknown_name
 from fot.core.vote import Ballot, plurality
-from fot.grading.base import Grade, GraderOptions, Judgement
+from fot.grading.base import Closing, Grade, GraderOptions, Judgement
 from fot.grading.bodies import Question, compare_bodies, is_equation
 from fot.grading.forms import Form, read_form
 from fot.grading.limits import static_limit
@@ -44,7 +44,7 @@ class Keys(Protocol):
     def __exit__(self, *exc_info: object) -> None: ...
 
 
-class ExactKeys:
+class ExactKeys(Closing):
     """Answers with one `answer_key` are one; the key stands for them."""
 
     name = "exact"
@@ -55,17 +55,8 @@ class ExactKeys:
     def classes(self, answers: Iterable[str]) -> dict[str, str]:
         return {answer: answer_key(answer) for answer in answers}
 
-    def close(self) -> None:
-        """Nothing is kept running."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
-
-class MathKeys:
+class MathKeys(Closing):
     """Answers that are equal as mathematics are one; the shortest key of a class stands for it."""
 
     name = "math"
@@ -94,12 +85,6 @@ class MathKeys:
 
     def close(self) -> None:
         self._pool.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def _equal_pairs(self, forms: dict[str, Form]) -> list[tuple[str, str]]:
         """Pairs whose mathematics is equal in one direction or the other."""

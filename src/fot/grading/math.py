@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any, Self
+from typing import Any
 
 from fot.core.answers import answer_key
 from fot.errors import MissingExtra
-from fot.grading.base import Grade, GraderOptions, Judgement, Pair, distinct, prejudge
+from fot.grading.base import Closing, Grade, GraderOptions, Judgement, Pair, distinct, prejudge
 from fot.grading.bodies import Question, letters_differ_in_case
 from fot.grading.forms import read_form
 from fot.grading.limits import static_limit
@@ -48,7 +48,7 @@ class _Open:
         return None
 
 
-class MathGrader:
+class MathGrader(Closing):
     """Correct when math-verify, or exact arithmetic, finds the committed answer equal to the reference."""
 
     name = "math"
@@ -97,12 +97,6 @@ class MathGrader:
     def close(self) -> None:
         self._pool.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
     def _settle(self, open_pairs: dict[Pair, _Open], settled: Callable[[Pair], None]) -> None:
         """Ask round by round: what the first way left open goes into the next round."""
         unsettled = dict(open_pairs)
@@ -130,9 +124,10 @@ def math_pool(options: GraderOptions) -> WorkerPool:
 
 
 def _begin(gold: str | None, answer: str | None) -> Grade | _Open:
-    judged = prejudge(gold, answer)
-    if judged is not None or gold is None or answer is None:
-        return judged or Grade(Judgement.NO_ANSWER, "nothing was committed")
+    pair = prejudge(gold, answer)
+    if isinstance(pair, Grade):
+        return pair
+    gold, answer = pair
     if answer_key(gold) == answer_key(answer):
         return Grade(Judgement.CORRECT, "the same key")
     for what, text in (("the reference", gold), ("the answer", answer)):

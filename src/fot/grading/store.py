@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Self
 
 from fot.errors import GradingError
-from fot.grading.base import Grade, Grader, Judgement, Pair, distinct
+from fot.grading.base import Closing, Grade, Grader, Judgement, Pair, distinct
 
 __all__ = ["GradeStore", "grade_stored"]
 
@@ -31,7 +30,7 @@ _WAIT_S = 60.0
 _BATCH = 256
 
 
-class GradeStore:
+class GradeStore(Closing):
     """A file of grades; safe to share between processes and to kill at any time."""
 
     def __init__(self, path: Path) -> None:
@@ -79,12 +78,6 @@ class GradeStore:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

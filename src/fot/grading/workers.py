@@ -17,9 +17,10 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from fot.errors import GradingError
+from fot.grading.base import Closing
 
 __all__ = ["Lost", "WorkerPool"]
 
@@ -86,7 +87,7 @@ def _kill_all(workers: list[_Worker]) -> None:
         workers.pop().kill()
 
 
-class WorkerPool:
+class WorkerPool(Closing):
     """`count` workers at most, started as they are needed, of the module `module`; one caller at a time."""
 
     def __init__(self, module: str, count: int, limit_s: float) -> None:
@@ -118,12 +119,6 @@ class WorkerPool:
         """End every worker; the pool may be used again."""
         with self._lock:
             _kill_all(self._workers)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def _serve(
         self,
