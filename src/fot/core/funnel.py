@@ -93,7 +93,7 @@ class Funnel:
         actions = self._bank(arrived) if self.early_voting else []
         running = [prefix for prefix in arrived if prefix.rollout in self.active]
         if len(running) > self.minimum:
-            for prefix in self._ranked(running)[kept(len(running), self.keep, self.minimum) :]:
+            for prefix in self.signal.rank(running, self.bank)[kept(len(running), self.keep, self.minimum) :]:
                 self.active.discard(prefix.rollout)
                 actions.append(Prune(prefix.rollout))
         return actions
@@ -106,9 +106,6 @@ class Funnel:
                 self.bank.append(Ballot(prefix.rollout, prefix.answer))
                 actions.append(Bank(prefix.rollout))
         return actions
-
-    def _ranked(self, prefixes: Iterable[Prefix]) -> list[Prefix]:
-        return sorted(prefixes, key=lambda prefix: (self.signal.measure(prefix, self.bank), prefix.rollout))
 
     def ballots(self) -> Sequence[Ballot]:
         survivors = [self._ended[rollout] for rollout in sorted(self.active & self._ended.keys())]
@@ -148,4 +145,4 @@ class Funnel:
             return banked
         # However the stragglers do, no more than this many are kept, and none of them lifts another's rank.
         most = kept(len(self.active) - len(banked), self.keep, self.minimum)
-        return banked | {prefix.rollout for prefix in self._ranked(running)[most:]}
+        return banked | {prefix.rollout for prefix in self.signal.rank(running, self.bank)[most:]}

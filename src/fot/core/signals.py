@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from fot.core.policy import Need, Prefix
@@ -25,6 +25,10 @@ class Signal:
     measure: Callable[[Prefix, Sequence[Ballot]], float | tuple[float, ...]]
     needs: frozenset[Need] = frozenset()
     reads_bank: bool = False
+
+    def rank(self, prefixes: Iterable[Prefix], bank: Sequence[Ballot]) -> list[Prefix]:
+        """What promises most comes first; of equals the lower rollout."""
+        return sorted(prefixes, key=lambda prefix: (self.measure(prefix, bank), prefix.rollout))
 
 
 DENSITY = Signal("density", lambda prefix, bank: prefix.density)

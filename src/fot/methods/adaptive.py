@@ -163,7 +163,7 @@ class Adaptive:
         arrived, self._arrived = self._arrived, {}
         if is_last:
             return [Conclude()]
-        ranked = sorted(arrived.values(), key=lambda prefix: (self._signal.measure(prefix, self.bank), prefix.rollout))
+        ranked = self._signal.rank(arrived.values(), self.bank)
         pruned = ranked[kept(len(ranked), self.plan.keep, self.plan.minimum) :]
         self.active -= {prefix.rollout for prefix in pruned}
         return [*(Prune(prefix.rollout) for prefix in pruned), *self._watch()]
