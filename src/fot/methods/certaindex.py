@@ -6,12 +6,12 @@ fire later than a probe would, and pays for none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fot.core.answers import answer_key
-from fot.core.policy import Action, Bank, Event, Launch, Need, Observation, Policy, Prefix, Probe, Watch
-from fot.core.vote import Ballot, Seat
+from fot.core.policy import Action, Bank, Event, Need, Observation, Policy, Prefix, Probe, Watch
+from fot.core.sampling import Majority
 from fot.methods.spec import Context, Method, parameter
 
 __all__ = ["CERTAINDEX", "CertaindexPlan", "probed_answer"]
@@ -44,46 +44,27 @@ def probed_answer(text: str) -> str | None:
     return None
 
 
-class _Stopping:
-    """All rollouts at once, each stopped when it is certain. Votes stand by rollout id."""
+class _Stopping(Majority):
+    """Each rollout is stopped, and keeps its vote, when it is certain."""
 
     def __init__(self, k: int, plan: CertaindexPlan) -> None:
-        self.k = k
+        super().__init__(k)
         self.plan = plan
-        self._running = set(range(k))
-        self._answers: dict[int, str] = {}
-
-    def start(self) -> Sequence[Action]:
-        return [Launch(self.k)]
 
     def observe(self, observation: Observation) -> Sequence[Action]:
         rollout = observation.prefix.rollout
-        if rollout not in self._running:
+        if rollout not in self._open:
             return []
-        if observation.event is Event.ENDED and observation.prefix.answer is not None:
-            self._answers[rollout] = observation.prefix.answer
-        if observation.event in (Event.ENDED, Event.FAILED):
-            self._running.discard(rollout)
-            return []
-        return self._look(observation)
+        super().observe(observation)
+        return self._look(observation) if rollout in self._open else []
 
     def _look(self, observation: Observation) -> list[Action]:
         raise NotImplementedError
 
     def _bank(self, rollout: int, answer: str) -> list[Action]:
         self._answers[rollout] = answer
-        self._running.discard(rollout)
+        self._open.discard(rollout)
         return [Bank(rollout)]
-
-    def ballots(self) -> Sequence[Ballot]:
-        return [Ballot(rollout, self._answers[rollout]) for rollout in sorted(self._answers)]
-
-    def seats(self) -> Sequence[Seat] | None:
-        taken = [Seat(answer, (rollout,), (rollout,)) for rollout, answer in self._answers.items()]
-        return taken + [Seat(None, (rollout,), (rollout,)) for rollout in self._running]
-
-    def foresee(self, ahead: Sequence[Observation]) -> Iterable[int]:
-        return ()
 
 
 class _Reading(_Stopping):
