@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fot.core.policy import Fate
 from fot.methods import slimsc
-from fot.methods.decided import Decided
+from fot.methods.decided import decided
 from fot.methods.embedding import _Words, embedder
 from fot.methods.slimsc import SlimSc, SlimScPlan, Thoughts
 from fot.replay.simulator import simulate
@@ -124,9 +124,9 @@ COLOURS = st.lists(st.sampled_from(["red", "blue", "green", "grey"]), min_size=1
 def test_the_lossless_stop_changes_no_answer_and_no_pruned_rollout_votes(thoughts):
     lines = [thinking(*colours, answer=answer) for colours, answer in thoughts]
     policy, alone, _ = run(lines)
-    decided = simulate(Decided(policy_for(lines)), Script(lines))
-    assert decided.verdict.answer == alone.verdict.answer
-    assert all(a.tokens <= b.tokens for a, b in zip(decided.charges, alone.charges, strict=True))
+    stopped = simulate(decided(policy_for(lines)), Script(lines))
+    assert stopped.verdict.answer == alone.verdict.answer
+    assert all(a.tokens <= b.tokens for a, b in zip(stopped.charges, alone.charges, strict=True))
     assert not any(alone.fates[ballot.rollout] is Fate.PRUNED for ballot in policy.ballots())
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import comb
 
-from fot.core.policy import Action, Conclude, Observation, Policy
-from fot.core.vote import Ballot, Seat
+from fot.core.policy import Policy
+from fot.core.vote import Seat
 from fot.errors import ConfigError
 from fot.methods.spec import Context, Method, parameter
+from fot.methods.until import Until
 
-__all__ = ["BAYES", "Bayes", "stays"]
+__all__ = ["BAYES", "stays"]
 
 
 @cache
@@ -49,42 +51,6 @@ def _convolved(ways: list[float], other: list[float]) -> list[float]:
     return out
 
 
-class Bayes:
-    """Wraps a policy whose votes can be told ahead."""
-
-    def __init__(self, inner: Policy, posterior: float, least: int) -> None:
-        self._inner = inner
-        self._posterior = posterior
-        self._least = least
-
-    def start(self) -> Sequence[Action]:
-        return self._inner.start()
-
-    def observe(self, observation: Observation) -> Sequence[Action]:
-        actions = self._inner.observe(observation)
-        return [*actions, Conclude()] if self._is_clear() else actions
-
-    def _is_clear(self) -> bool:
-        votes: dict[str, int] = {}
-        seats = self._inner.seats() or ()
-        for seat in seats:
-            if seat.answer is not None:
-                votes[seat.answer] = votes.get(seat.answer, 0) + 1
-        if sum(votes.values()) < self._least:
-            return False
-        counts = tuple(sorted(votes.values(), reverse=True))
-        return stays(counts, sum(seat.answer is None for seat in seats)) >= self._posterior
-
-    def ballots(self) -> Sequence[Ballot]:
-        return self._inner.ballots()
-
-    def seats(self) -> Sequence[Seat] | None:
-        return self._inner.seats()
-
-    def foresee(self, ahead: Sequence[Observation]) -> Iterable[int]:
-        return self._inner.foresee(ahead)
-
-
 @dataclass(frozen=True)
 class BayesPlan:
     """The Bayesian stop's parameters."""
@@ -96,12 +62,20 @@ class BayesPlan:
         if not 0 < self.posterior <= 1 or self.least < 1:
             raise ValueError("posterior must lie above 0 and at most at 1, and least be at least 1")
 
+    def is_clear(self, seats: Sequence[Seat]) -> bool:
+        """Will the leader of these stay the leader, as surely as asked?"""
+        votes = Counter(seat.answer for seat in seats)
+        open_votes = votes.pop(None, 0)
+        if votes.total() < self.least:
+            return False
+        return stays(tuple(sorted(votes.values(), reverse=True)), open_votes) >= self.posterior
+
 
 def _wrap(plan: BayesPlan, context: Context, inner: Callable[[Context], Policy]) -> Policy:
     policy = inner(context)
     if policy.seats() is None:
         raise ConfigError("this method's vote cannot be told ahead, so 'bayes' cannot stop it", "Leave it out.")
-    return Bayes(policy, plan.posterior, plan.least)
+    return Until(policy, lambda inner: plan.is_clear(inner.seats() or ()))
 
 
 BAYES = Method(

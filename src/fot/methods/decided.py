@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from fot.core.policy import Action, Conclude, Observation, Policy
-from fot.core.vote import Ballot, Seat, is_decided
+from fot.core.policy import Policy
+from fot.core.vote import is_decided
 from fot.errors import ConfigError
 from fot.methods.spec import Context, Method
+from fot.methods.until import Until
 
-__all__ = ["DECIDED", "Decided"]
+__all__ = ["DECIDED", "decided"]
 
 
-class Decided:
-    """Wraps a policy; by construction the answer is the one that the policy alone would give."""
+def decided(inner: Policy) -> Policy:
+    """The policy with the stop; by construction the answer is the one that the policy alone would give."""
+    return Until(inner, _is_decided)
 
-    def __init__(self, inner: Policy) -> None:
-        self._inner = inner
 
-    def start(self) -> Sequence[Action]:
-        return self._inner.start()
-
-    def observe(self, observation: Observation) -> Sequence[Action]:
-        actions = list(self._inner.observe(observation))
-        seats = self._inner.seats()
-        if seats is not None and is_decided(seats):
-            actions.append(Conclude())
-        return actions
-
-    def ballots(self) -> Sequence[Ballot]:
-        return self._inner.ballots()
-
-    def seats(self) -> Sequence[Seat] | None:
-        return self._inner.seats()
-
-    def foresee(self, ahead: Sequence[Observation]) -> Iterable[int]:
-        return self._inner.foresee(ahead)
+def _is_decided(policy: Policy) -> bool:
+    seats = policy.seats()
+    return seats is not None and is_decided(seats)
 
 
 @dataclass(frozen=True)
@@ -48,7 +33,7 @@ def _wrap(plan: DecidedPlan, context: Context, inner: Callable[[Context], Policy
     policy = inner(context)
     if policy.seats() is None:
         raise ConfigError("this method's vote cannot be bounded ahead, so 'decided' cannot stop it", "Leave it out.")
-    return Decided(policy)
+    return decided(policy)
 
 
 DECIDED = Method(

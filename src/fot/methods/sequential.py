@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from fot.core.policy import Action, Conclude, Observation, Policy
+from fot.core.policy import Policy
 from fot.core.sampling import Majority
 from fot.core.vote import Ballot, Seat
 from fot.methods.criteria import counts_of, criterion_of
 from fot.methods.rounds import Rounds, Steps
 from fot.methods.signals import problem_seed
 from fot.methods.spec import Context, Method, parameter
+from fot.methods.until import Until
 
-__all__ = ["AC", "ESC", "AcPlan", "EscPlan", "Until", "shuffled", "sized"]
+__all__ = ["AC", "ESC", "AcPlan", "EscPlan", "shuffled", "sized"]
 
 
 def shuffled(plan: object, context: Context) -> Sequence[int]:
@@ -22,30 +23,6 @@ def shuffled(plan: object, context: Context) -> Sequence[int]:
     order = list(range(context.k))
     Random(problem_seed(context)).shuffle(order)  # noqa: S311 - not for secrets
     return order
-
-
-class Until:
-    """Another policy, stopped as soon as its vote is enough."""
-
-    def __init__(self, inner: Policy, is_enough: Callable[[Sequence[Ballot]], bool]) -> None:
-        self._inner = inner
-        self._is_enough = is_enough
-
-    def start(self) -> Sequence[Action]:
-        return self._inner.start()
-
-    def observe(self, observation: Observation) -> Sequence[Action]:
-        actions = self._inner.observe(observation)
-        return [*actions, Conclude()] if self._is_enough(self._inner.ballots()) else actions
-
-    def ballots(self) -> Sequence[Ballot]:
-        return self._inner.ballots()
-
-    def seats(self) -> Sequence[Seat] | None:
-        return self._inner.seats()
-
-    def foresee(self, ahead: Sequence[Observation]) -> Iterable[int]:
-        return self._inner.foresee(ahead)
 
 
 @dataclass(frozen=True)
@@ -72,15 +49,19 @@ class AcPlan:
 
 def _build_ac(plan: AcPlan, context: Context) -> Policy:
     if plan.mode == "cancel":
-        return Until(Majority(context.k), plan.is_enough)
+        return _until_enough(plan, Majority(context.k))
     return Rounds(context.k, Steps(plan.is_enough, plan.window, plan.window))
 
 
 def _wrap_ac(plan: AcPlan, context: Context, inner: Callable[[Context], Policy]) -> Policy:
     """Around another method: in rounds of `window` rollouts, or on its whole vote as that is cast."""
     if plan.window == 1:
-        return Until(inner(context), plan.is_enough)
+        return _until_enough(plan, inner(context))
     return Rounds(context.k, Steps(plan.is_enough, plan.window, plan.window), sized(context, inner))
+
+
+def _until_enough(plan: AcPlan, inner: Policy) -> Policy:
+    return Until(inner, lambda policy: plan.is_enough(policy.ballots()))
 
 
 def sized(context: Context, inner: Callable[[Context], Policy]) -> Callable[[int], Policy]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fot.core.policy import Policy
 from fot.methods.adaptive import Adaptive, PacedPlan
-from fot.methods.decided import Decided
+from fot.methods.decided import decided
 from fot.methods.funnel import draws_of_signal
 from fot.methods.rounds import Rounds, Steps
 from fot.methods.sequential import sized
@@ -31,7 +31,7 @@ class WavesPlan(PacedPlan):
 
 
 def _waves(plan: WavesPlan, k: int, make: Callable[[int], Policy]) -> Policy:
-    return Decided(Rounds(k, Steps(plan.is_enough, plan.first, plan.more), make, plan.is_enough))
+    return decided(Rounds(k, Steps(plan.is_enough, plan.first, plan.more), make, plan.is_enough))
 
 
 def _build(plan: WavesPlan, context: Context) -> Policy:
