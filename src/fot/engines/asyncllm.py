@@ -228,18 +228,12 @@ class AsyncLlm:
     def _params(self, request: Request) -> Any:
         sampling = request.sampling
         asked: dict[str, object] = {
-            "max_tokens": remaining_tokens(request),
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            "top_k": sampling.top_k,
-            "min_p": sampling.min_p,
-            "stop": list(sampling.stop) or None,
+            **sampling.drawn,
             "seed": request.seed,
             "logprobs": request.logprobs or None,
         }
         known = {key: value for key, value in asked.items() if value is not None}
-        if "max_tokens" not in known:
-            known["max_tokens"] = None  # vLLM's own default is 16
+        known["max_tokens"] = remaining_tokens(request)  # none as well: vLLM's own default is 16
         known |= {key: value for key, value in sampling.extra.items() if key != "chat_template_kwargs"}
         try:
             kind = self._library.sampling_params.RequestOutputKind.DELTA

@@ -44,6 +44,13 @@ class Sampling:
     extra: Mapping[str, object] = field(default_factory=dict)
     """Passed to the engine as it stands; wins over everything else."""
 
+    @property
+    def drawn(self) -> dict[str, object]:
+        """What is said of how tokens are drawn and when that stops, by the names that all engines use."""
+        said = {"temperature": self.temperature, "top_p": self.top_p, "top_k": self.top_k, "min_p": self.min_p}
+        known: dict[str, object] = {name: value for name, value in said.items() if value is not None}
+        return known | ({"stop": list(self.stop)} if self.stop else {})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:

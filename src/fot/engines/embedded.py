@@ -230,11 +230,7 @@ class Embedded:
             "return_progress": True,
             "cache_prompt": True,
             "max_tokens": -1 if most is None else most,
-            "temperature": default.temperature if asked.temperature is None else asked.temperature,
-            "top_p": default.top_p if asked.top_p is None else asked.top_p,
-            "top_k": default.top_k if asked.top_k is None else asked.top_k,
-            "min_p": default.min_p if asked.min_p is None else asked.min_p,
-            "stop": list(asked.stop) or None,
+            **(default.drawn | asked.drawn),
             "seed": request.seed,
             "logprobs": request.logprobs or None,
         }

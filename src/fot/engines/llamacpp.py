@@ -131,11 +131,7 @@ class LlamaCpp(OpenAICompatible):
             "cache_prompt": True,
             "timings_per_token": True,
             "n_predict": remaining_tokens(request),
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            "top_k": sampling.top_k,
-            "min_p": sampling.min_p,
-            "stop": list(sampling.stop) or None,
+            **sampling.drawn,
             "seed": request.seed,
             "n_probs": request.logprobs or None,
         }

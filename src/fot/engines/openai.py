@@ -216,11 +216,7 @@ class OpenAICompatible:
             "model": sampling.extra.get("model") or await self.model(),
             "stream": True,
             "max_tokens": remaining_tokens(request),
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            "top_k": sampling.top_k,
-            "min_p": sampling.min_p,
-            "stop": list(sampling.stop) or None,
+            **sampling.drawn,
             "seed": request.seed,
         }
         if request.logprobs and request.prompt is None:

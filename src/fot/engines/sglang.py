@@ -194,11 +194,7 @@ class Sglang(OpenAICompatible):
         sampling = request.sampling
         params = {
             "max_new_tokens": remaining_tokens(request),
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            "top_k": sampling.top_k,
-            "min_p": sampling.min_p,
-            "stop": list(sampling.stop) or None,
+            **sampling.drawn,
             "sampling_seed": request.seed,
         }
         asked: dict[str, object] = {
