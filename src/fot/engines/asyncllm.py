@@ -13,8 +13,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fot.engines.base import Capabilities, Chunk, Counters, FinishReason, Request
+from fot.engines.base import Chunk, Counters, FinishReason, Request, refuse_taken
 from fot.engines.batch import Detokeniser
+from fot.engines.local import LocalEngine
 from fot.engines.reading import OPENING, Opening, ends_of, finish_reason, remaining_tokens
 from fot.engines.wire import confidence
 from fot.errors import ConfigError, EngineRefused, EngineUnavailable, MissingExtra
@@ -69,7 +70,7 @@ class _Run:
         self.over = asyncio.Event()
 
 
-class AsyncLlm:
+class AsyncLlm(LocalEngine):
     """Runs `model`, a hub id or a folder, with at most `parallel` rollouts at once and `context` tokens for each.
 
     `settings` go to vLLM's `AsyncEngineArgs` as they stand. Loaded at the first use.
@@ -86,10 +87,8 @@ class AsyncLlm:
         dtype: str = "auto",
         settings: Mapping[str, object] | None = None,
     ) -> None:
-        if parallel < 1:
-            raise ConfigError(f"parallel={parallel} is too few", "At least one rollout must run.")
+        super().__init__(parallel)
         self._name = str(model)
-        self._parallel = parallel
         self._settings = {"max_model_len": context, "dtype": dtype, **(settings or {})}
         self._books = Books()
         self._engine: Any = None
@@ -105,20 +104,8 @@ class AsyncLlm:
 
     # --- the protocol
 
-    async def capabilities(self) -> Capabilities:
-        return Capabilities(
-            exact_counts=True,
-            token_ends=True,
-            seeds=True,
-            abort="explicit",
-            resume=True,
-            logprobs=True,
-            max_parallel=self._parallel,
-        )
-
     async def stream(self, request: Request) -> AsyncIterator[Chunk]:
-        if request.id in self._runs:
-            raise EngineRefused(f"request id '{request.id}' is taken", status=409, request_id=request.id)
+        refuse_taken(request, self._runs)
         if remaining_tokens(request) == 0:
             yield Chunk(text="", tokens=0, finish_reason="length")
             return

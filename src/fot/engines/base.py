@@ -6,11 +6,13 @@ every chunk and leaves the tag out; whoever joins the channels puts the tag wher
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import msgspec
+
+from fot.errors import EngineRefused
 
 __all__ = [
     "AbortKind",
@@ -23,6 +25,7 @@ __all__ = [
     "FinishReason",
     "Request",
     "Sampling",
+    "refuse_taken",
 ]
 
 AbortKind = Literal["explicit", "disconnect", "none"]
@@ -74,6 +77,12 @@ class Request:
     sampling: Sampling = field(default_factory=Sampling)
     logprobs: int = 0
     """How many alternatives the confidences are taken over; 0 asks for none."""
+
+
+def refuse_taken(request: Request, running: Container[str]) -> None:
+    """Raises `EngineRefused` where the request's id is that of one that runs."""
+    if request.id in running:
+        raise EngineRefused(f"request id '{request.id}' is taken", status=409, request_id=request.id)
 
 
 class Chunk(msgspec.Struct, frozen=True, gc=False):

@@ -16,10 +16,11 @@ from typing import Any
 
 import msgspec
 
-from fot.engines.base import Capabilities, Chunk, Counters, Request, Sampling
+from fot.engines.base import Chunk, Counters, Request, Sampling, refuse_taken
 from fot.engines.llamacpp import LlamaCpp
+from fot.engines.local import LocalEngine
 from fot.engines.reading import OPENING, ChunkReader, remaining_tokens
-from fot.errors import ConfigError, EngineRefused, EngineUnavailable, MissingExtra
+from fot.errors import ConfigError, EngineUnavailable, MissingExtra
 
 __all__ = ["Embedded"]
 
@@ -55,7 +56,7 @@ class _Run:
             self._engine.signal(self)
 
 
-class Embedded:
+class Embedded(LocalEngine):
     """Runs `model` with `parallel` rollouts at once, each with `context` tokens; further ones wait for their turn.
 
     `model` is a path to a GGUF file, or a hub id `owner/repository[:file]` (extra `hub`); None is the built-in
@@ -72,10 +73,8 @@ class Embedded:
         context: int | None = None,
         threads: int | None = None,
     ) -> None:
-        if parallel < 1:
-            raise ConfigError(f"parallel={parallel} is too few", "At least one rollout must run.")
+        super().__init__(parallel)
         self._model = model
-        self._parallel = parallel
         self._context = context
         self._threads = threads
         self._sampling = Sampling()
@@ -103,20 +102,8 @@ class Embedded:
 
     # --- the protocol
 
-    async def capabilities(self) -> Capabilities:
-        return Capabilities(
-            exact_counts=True,
-            token_ends=True,
-            seeds=True,
-            abort="explicit",
-            resume=True,
-            logprobs=True,
-            max_parallel=self._parallel,
-        )
-
     async def stream(self, request: Request) -> AsyncIterator[Chunk]:
-        if request.id in self._runs:
-            raise EngineRefused(f"request id '{request.id}' is taken", status=409, request_id=request.id)
+        refuse_taken(request, self._runs)
         run = self._runs[request.id] = _Run(self)
         reader = ChunkReader(request)
         try:

@@ -9,7 +9,7 @@ from typing import TypedDict, Unpack
 
 import msgspec
 
-from fot.engines.base import Capabilities, Chunk, Counters, Request
+from fot.engines.base import Capabilities, Chunk, Counters, Request, refuse_taken
 from fot.engines.http import EventStream, HttpServer
 from fot.engines.reading import OPENING, ChunkReader, remaining_tokens
 from fot.engines.wire import ModelList, decode_json
@@ -73,8 +73,7 @@ class OpenAICompatible:
         return self._capabilities
 
     async def stream(self, request: Request) -> AsyncIterator[Chunk]:
-        if request.id in self._streams:
-            raise EngineRefused(f"request id '{request.id}' is taken", status=409, request_id=request.id)
+        refuse_taken(request, self._streams)
         if remaining_tokens(request) == 0:
             yield Chunk(text="", tokens=0, finish_reason="length")
             return

@@ -16,7 +16,7 @@ from random import Random
 from msgspec.structs import replace
 
 from fot.core.rollout import Rollout, estimated_tokens
-from fot.engines.base import Capabilities, Chunk, Counters, FinishReason, Request
+from fot.engines.base import Capabilities, Chunk, Counters, FinishReason, Request, refuse_taken
 from fot.engines.faults import Fault, RolloutKey, error_of
 from fot.engines.tape import Tape
 from fot.errors import EngineProtocolError, EngineRefused
@@ -194,8 +194,7 @@ class Scripted:
     # --- how a request begins
 
     def _admit(self, request: Request) -> _Run:
-        if request.id in self._runs:
-            raise EngineRefused(f"request id '{request.id}' is taken", status=409, request_id=request.id)
+        refuse_taken(request, self._runs)
         tape = self._tape(request)
         key = _key(tape)
         self._attempts[key] += 1

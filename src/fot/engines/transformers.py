@@ -15,10 +15,11 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from fot.engines.base import Capabilities, Chunk, Counters, Request
+from fot.engines.base import Chunk, Counters, Request, refuse_taken
 from fot.engines.batch import Batch, Detokeniser, Row
+from fot.engines.local import LocalEngine
 from fot.engines.reading import OPENING, Opening, ends_of, remaining_tokens
-from fot.errors import ConfigError, EngineError, EngineRefused, EngineUnavailable, MissingExtra
+from fot.errors import ConfigError, EngineError, EngineUnavailable, MissingExtra
 
 __all__ = ["Transformers"]
 
@@ -47,7 +48,7 @@ class _Run:
         return self.hold is not None and self.row is not None and self.row.new_tokens >= self.hold
 
 
-class Transformers:
+class Transformers(LocalEngine):
     """Runs `model`, a hub id or a folder, with at most `parallel` rollouts in the batch. It is a `BarrierEngine`.
 
     `device` and `dtype` are torch's names for them; without one, a GPU if torch sees it. `threads` is set for all of
@@ -55,6 +56,7 @@ class Transformers:
     """
 
     name = "transformers"
+    has_barrier = True
 
     def __init__(
         self,
@@ -65,10 +67,8 @@ class Transformers:
         dtype: str = "auto",
         threads: int | None = None,
     ) -> None:
-        if parallel < 1:
-            raise ConfigError(f"parallel={parallel} is too few", "At least one rollout must run.")
+        super().__init__(parallel)
         self._name, self._device, self._dtype = str(model), device, dtype
-        self._parallel = parallel
         self._threads = threads
         self._tokenizer: Any = None
         self._batch: Batch | None = None
@@ -86,21 +86,8 @@ class Transformers:
 
     # --- the protocol
 
-    async def capabilities(self) -> Capabilities:
-        return Capabilities(
-            exact_counts=True,
-            token_ends=True,
-            seeds=True,
-            abort="explicit",
-            resume=True,
-            barrier=True,
-            logprobs=True,
-            max_parallel=self._parallel,
-        )
-
     async def stream(self, request: Request) -> AsyncIterator[Chunk]:
-        if request.id in self._runs:
-            raise EngineRefused(f"request id '{request.id}' is taken", status=409, request_id=request.id)
+        refuse_taken(request, self._runs)
         if request.sampling.stop:
             raise ConfigError("the transformers engine knows no stop strings", "Leave `stop` away.")
         most = remaining_tokens(request)
