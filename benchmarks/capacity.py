@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
@@ -28,6 +29,7 @@ import msgspec
 from fot.cli.main import main as fot
 from fot.engines import connect
 from fot.engines.base import Engine, Sampling
+from fot.engines.embedded import server_params
 from fot.online.api import Session
 from fot.reasoner import CHECKPOINTS, SAMPLING, model_path
 from fot.tasks.load import load
@@ -39,13 +41,7 @@ Prediction = dict[tuple[str, int], tuple[float, int]]
 def serve(model: str, slots: int, context: int, threads: int) -> None:
     """A server until stdin closes; its address is the first line on stdout."""
     xllamacpp = import_module("xllamacpp")
-    params = xllamacpp.CommonParams()
-    params.model.path = model
-    params.n_parallel, params.n_ctx, params.kv_unified = slots, slots * context, False
-    params.warmup, params.verbosity = False, -1
-    params.endpoint_slots = params.endpoint_metrics = True
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
-    server = xllamacpp.Server(params)
+    server = xllamacpp.Server(server_params(model, slots, context, threads))
     print(server.listening_address, flush=True)
     sys.stdin.read()
 
@@ -115,13 +111,7 @@ async def measured(url: str, policy: str, at_once: int, options: argparse.Namesp
 
 async def one(engine: Engine, policy: str, prompt: str, name: str, k: int) -> int:
     """One problem; the tokens that it took."""
-    sampling = Sampling(
-        temperature=SAMPLING.temperature,
-        top_p=SAMPLING.top_p,
-        top_k=SAMPLING.top_k,
-        min_p=SAMPLING.min_p,
-        max_tokens=SAMPLING.max_tokens,
-    )
+    sampling = Sampling(**asdict(SAMPLING))
     asked = ({"role": "user", "content": prompt},)
     session = Session(
         engine, asked, {"policy": policy, "k": k, "seed": 42, "sampling": sampling, "about": {"problem_id": name}}

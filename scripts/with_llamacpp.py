@@ -16,6 +16,7 @@ from pathlib import Path
 
 import xllamacpp
 
+from fot.engines.embedded import server_params
 from fot.reasoner import CONTEXT_TOKENS, MODEL_NAME, model_path
 
 
@@ -33,14 +34,8 @@ def main() -> int:
     command = [word for word in arguments.command if word != "--"]
     if not command:
         parser.error("name a command to run")
-    params = xllamacpp.CommonParams()
-    params.model.path = str(arguments.model)
+    params = server_params(arguments.model, arguments.slots, arguments.context, arguments.threads)
     params.model_alias = {MODEL_NAME if arguments.model == model_path() else arguments.model.name}
-    params.n_parallel, params.n_ctx = arguments.slots, arguments.slots * arguments.context
-    params.kv_unified = params.warmup = False
-    params.verbosity = -1
-    params.endpoint_slots = params.endpoint_metrics = True
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = arguments.threads
     server = xllamacpp.Server(params)
     environment = {**os.environ, "FOT_LIVE_SERVER": server.listening_address}
     return subprocess.run(command, env=environment, check=False).returncode

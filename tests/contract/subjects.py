@@ -17,7 +17,7 @@ from fot.engines import connect
 from fot.engines.asyncllm import AsyncLlm
 from fot.engines.base import Chunk, Engine, Request, Sampling
 from fot.engines.dialects import Dialect
-from fot.engines.embedded import Embedded
+from fot.engines.embedded import Embedded, server_params
 from fot.engines.llamacpp import LlamaCpp
 from fot.engines.openai import OpenAICompatible
 from fot.engines.scripted import Pace, Scripted
@@ -162,13 +162,7 @@ def llama_server() -> Make:
     @asynccontextmanager
     async def make() -> AsyncIterator[Subject]:
         xllamacpp = pytest.importorskip("xllamacpp")
-        params = xllamacpp.CommonParams()
-        params.model.path = weights()
-        params.n_parallel, params.n_ctx, params.kv_unified = 8, 8 * 1024, False
-        params.warmup, params.verbosity = False, -1
-        params.endpoint_slots = params.endpoint_metrics = True
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
-        server = await asyncio.to_thread(xllamacpp.Server, params)
+        server = await asyncio.to_thread(xllamacpp.Server, server_params(weights(), 8, 1024, threads=1))
         engine = await connect(server.listening_address)
         assert engine.name == "llamacpp"
         yield Subject(engine, ask={"sampling": IGNORE_EOS})

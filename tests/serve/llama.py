@@ -12,6 +12,7 @@ from urllib.request import urlopen
 import pytest
 
 from fot import reasoner
+from fot.engines.embedded import server_params
 from tests.serve.house import House
 
 QUESTION = "Start with 632. Step 1: add 764. Step 2: add 102. What is the result modulo 1000?"
@@ -52,13 +53,8 @@ class Llama:
         return self._server.listening_address
 
     async def __aenter__(self) -> Llama:
-        params = self.xllamacpp.CommonParams()
-        params.model.path = str(reasoner.model_path())
+        params = server_params(reasoner.model_path(), SLOTS, reasoner.CONTEXT_TOKENS, threads=1)
         params.model_alias = {NAME}
-        params.n_parallel, params.n_ctx, params.kv_unified = SLOTS, SLOTS * reasoner.CONTEXT_TOKENS, False
-        params.warmup, params.verbosity = False, -1
-        params.endpoint_slots = params.endpoint_metrics = True
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
         self._server = await asyncio.to_thread(self.xllamacpp.Server, params)
         return self
 

@@ -11,6 +11,8 @@ import secrets
 from collections import deque
 from collections.abc import AsyncIterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +24,30 @@ from fot.engines.local import LocalEngine
 from fot.engines.reading import OPENING, ChunkReader, remaining_tokens
 from fot.errors import ConfigError, EngineUnavailable, MissingExtra
 
-__all__ = ["Embedded"]
+__all__ = ["Embedded", "server_params"]
 
 _ACKNOWLEDGE_S = 30.0  # a batch of prompts on a busy processor may take long
 _CONTEXT = 2048
 _SMALL_BYTES = 32_000_000
+
+
+def server_params(model: str | Path, slots: int, context: int, threads: int | None = None) -> Any:
+    """What llama.cpp's server in this process starts with: `context` tokens for each slot, quiet, its books open."""
+    params = _xllamacpp().CommonParams()
+    params.model.path = str(model)
+    params.n_parallel, params.n_ctx, params.kv_unified = slots, slots * context, False
+    params.warmup, params.verbosity = False, -1
+    params.endpoint_slots = params.endpoint_metrics = True
+    if threads is not None:
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    return params
+
+
+def _xllamacpp() -> Any:
+    try:
+        return import_module("xllamacpp")
+    except ImportError:
+        raise MissingExtra("embedded") from None
 
 
 class _Run:
@@ -241,26 +262,14 @@ class Embedded(LocalEngine):
             return self._http
 
     def _load(self, key: str) -> Any:
-        try:
-            import xllamacpp
-        except ImportError:
-            raise MissingExtra("embedded") from None
+        library = _xllamacpp()
         path, context = self._weights()
-        params = xllamacpp.CommonParams()
-        params.model.path = str(path)
-        params.n_parallel = self._parallel
-        params.n_ctx = self._parallel * (self._context or context)
-        params.kv_unified = False
-        params.warmup = False
-        params.endpoint_slots = params.endpoint_metrics = True
-        params.api_keys = [key]
-        params.verbosity = -1
         # Threads of a small model wait for each other more than they work; on a busy machine they do nothing else.
         threads = self._threads or (1 if path.stat().st_size < _SMALL_BYTES else None)
-        if threads is not None:
-            params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+        params = server_params(path, self._parallel, self._context or context, threads)
+        params.api_keys = [key]
         try:
-            return xllamacpp.Server(params)
+            return library.Server(params)
         except Exception as error:  # the binding raises what it likes
             raise EngineUnavailable(f"the model {path.name} cannot be loaded: {error}") from None
 
@@ -269,14 +278,7 @@ class Embedded(LocalEngine):
         if self._model is None:
             from fot import reasoner
 
-            card = reasoner.SAMPLING
-            self._sampling = Sampling(
-                temperature=card.temperature,
-                top_p=card.top_p,
-                top_k=card.top_k,
-                min_p=card.min_p,
-                max_tokens=card.max_tokens,
-            )
+            self._sampling = Sampling(**asdict(reasoner.SAMPLING))
             path, context = reasoner.model_path(), reasoner.CONTEXT_TOKENS
         else:
             path, context = _found(str(self._model)), _CONTEXT
