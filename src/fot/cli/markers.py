@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from fot.cli.chosen import choose
 from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
 from fot.errors import PoolError
 
@@ -54,13 +55,11 @@ def fit(  # noqa: PLR0913 - each parameter is a flag
     """
     from fot.core.shapes import shape_of
     from fot.grading.base import grader as grader_of
-    from fot.replay import study as studies
     from fot.report.exhibit import NotHere
     from fot.report.fitting import fit as learn
     from fot.report.material import Material
 
-    with progress("reading", sum(path.stat().st_size for path in pools if path.is_file())) as done:
-        chosen = studies.choose(pools, k, done)
+    chosen = choose(pools, k)
     with grader_of(grader) as judge, progress("learning", chosen.rollouts) as done:
         material = Material(chosen, commit=commit, grader=judge, shape=shape_of, seed=seed)
         try:

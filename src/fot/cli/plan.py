@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from fot.cli.chosen import choose, note_left_out
 from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
 from fot.errors import ConfigError
 
@@ -82,17 +83,16 @@ def plan(  # noqa: PLR0913 - each parameter is a flag
     """
     from fot.methods import parse
     from fot.replay.capacity import Load
-    from fot.replay.study import choose
 
     speed, about = _read_timing(timing)
     specs = [parse(text) for text in policy or ("sc", "fot")]
-    with progress("reading", sum(path.stat().st_size for path in pools if path.is_file())) as done:
-        chosen = choose(pools, k, done)
+    chosen = choose(pools, k)
     room = _room(speed, slots, kv_tokens)
     loads = [Load(concurrency=number, way=way) for number in concurrency or [1]]
     sheets = _sheets(chosen.pools, chosen.selections, commit)
     rows = list(_foretold(sheets, specs, loads, speed, room, seed, prompt_tokens))
-    for note in _notes(speed, room, rows, chosen.left_out, k):
+    note_left_out(chosen)
+    for note in _notes(speed, room, rows):
         print_note(note)
     if figure is not None:
         from fot.cli.picture import picture
@@ -164,11 +164,7 @@ def _foretold(  # noqa: PLR0917
             yield spec, load, foretell(stages, timing, room, load, lambda n, before=before: done(before + n))  # type: ignore[misc]
 
 
-def _notes(
-    timing: Timing, room: Room, rows: Sequence[tuple[Spec, Load, Forecast]], left_out: int, k: int | None
-) -> Iterator[str]:
-    if left_out:
-        yield f"{left_out} problems have fewer than {k} usable rollouts and are left out"
+def _notes(timing: Timing, room: Room, rows: Sequence[tuple[Spec, Load, Forecast]]) -> Iterator[str]:
     widest, most = timing.knots[-1].batch, max(found.books.batch_peak for _, _, found in rows)
     if most > widest:
         yield f"up to {most} rollouts run at once, and {widest} at most were timed: steps beyond are extrapolated"

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from fot.cli.chosen import choose
 from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
 from fot.core.registry import unknown_name
 
@@ -74,8 +75,7 @@ def report(  # noqa: PLR0913 - each parameter is a flag
         if name not in steps():
             raise unknown_name("exhibit", name, steps())
     shape = studies.cost_model(cost_model)
-    with progress("reading", sum(path.stat().st_size for path in pools if path.is_file())) as done:
-        chosen = studies.choose(pools, k, done)
+    chosen = choose(pools, k)
     config: dict[str, object] = {
         "pools": [str(path) for path in pools],
         "k": k,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from fot.cli.chosen import choose, note_left_out
 from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
 
 if TYPE_CHECKING:
@@ -76,8 +77,7 @@ def simulate(  # noqa: PLR0913 - each parameter is a flag
     specs = [parse(text) for text in policy or DEFAULT_POLICIES]
     shape = studies.cost_model(cost_model)
     order = read_ranking(ranking) if ranking is not None else None
-    with progress("reading", sum(path.stat().st_size for path in pools if path.is_file())) as done:
-        chosen = studies.choose(pools, k, done)
+    chosen = choose(pools, k)
     if shard is not None:
         with progress("simulating", len(specs)) as done:
             own = Shard.parse(shard)
@@ -114,8 +114,7 @@ def simulate(  # noqa: PLR0913 - each parameter is a flag
 
 def _tell(chosen: Chosen, study: Study, commit: str) -> None:
     """Say what a reader of the figures must know, before they come."""
-    if chosen.left_out:
-        print_note(f"{chosen.left_out} problems have fewer than {chosen.k} usable rollouts and are left out")
+    note_left_out(chosen)
     for pool in chosen.pools:
         if pool.manifest.rejected:
             print_note(f"{pool.manifest.rejected} rows of {pool.name} could not be read and are left out")

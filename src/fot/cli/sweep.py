@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from fot.cli.chosen import choose, note_left_out
 from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
 from fot.errors import ConfigError
 
@@ -80,8 +81,7 @@ def sweep(  # noqa: PLR0913 - each parameter is a flag
 
     configurations = grid(schedules=scaled(SCHEDULES, scale), kernels=_kernels(kernels))
     shape = studies.cost_model(cost_model)
-    with progress("reading", sum(path.stat().st_size for path in pools if path.is_file())) as done:
-        chosen = studies.choose(pools, k, done)
+    chosen = choose(pools, k)
     sheets = studies.sheets_of(chosen, commit)
     pieces = _pieces(resume)
     if shard is not None:
@@ -93,8 +93,7 @@ def sweep(  # noqa: PLR0913 - each parameter is a flag
         swept = sweeps.sweep(sheets, Judge(judge), configurations, shape=shape, pieces=pieces, progress=done)
     choice = sweeps.nested(swept, count=folds, seed=seed, rule=rule, on_test=tune_on_test)
     front = sweeps.front(swept, seed=seed, on_test=tune_on_test)
-    if chosen.left_out:
-        print_note(f"{chosen.left_out} problems have fewer than {k} usable rollouts and are left out")
+    note_left_out(chosen)
     if json:
         about = chosen.describe() | {"commit": commit, "grader": grader}
         print_json(_as_json(about, swept, choice, front, {"folds": folds, "seed": seed, "scale": scale}))
