@@ -46,7 +46,6 @@ def test_reasoning_comes_on_its_channel(field: str) -> None:
     last = reader.last(is_cut=False)
     assert (last.tokens, last.finish_reason, last.prompt_tokens, last.is_estimated) == (6, "stop", 5, False)
     assert reader.is_done
-    assert reader.splits
 
 
 @pytest.mark.parametrize("pieces", [["<think>\nHm", "m"], ["<th", "ink>", "\nHmm"], ["<", "think", ">\n", "Hmm"]])

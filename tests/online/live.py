@@ -4,7 +4,6 @@ import asyncio
 from dataclasses import dataclass, field
 
 from fot.core.markers import PAPER_KERNEL
-from fot.core.policy import Need
 from fot.engines.base import Sampling
 from fot.engines.scripted import Pace, Scripted
 from fot.online.controller import Controller, Plan
@@ -41,6 +40,3 @@ async def lived(policy, rollouts, *, pace=None, engine=None, needs=frozenset(), 
     assert counters.running == 0
     assert counters.waiting == 0
     return Lived(run, events, engine, counters)
-
-
-FOLLOW = frozenset({Need.COMMITMENTS})

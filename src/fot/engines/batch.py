@@ -84,7 +84,6 @@ class Batch:
         self._layers: list[tuple[Any, Any]] = []
         self._prompt: tuple[list[int], list[tuple[Any, Any]]] = ([], [])
         self.rows: list[Row] = []
-        self.computed_prompt_tokens = 0
 
     @property
     def kv_tokens(self) -> int:
@@ -104,7 +103,6 @@ class Batch:
             with torch.inference_mode():
                 self._model(input_ids=rest, past_key_values=cache, use_cache=True)
             layers = _layers_of(cache)
-            self.computed_prompt_tokens += len(row.ids) - shared
             if not known or shared < len(known):  # another prompt, not this one gone on with
                 self._prompt = (list(row.ids), layers)
         row.kept = [(keys[:, :, : row.cached], values[:, :, : row.cached]) for keys, values in layers]

@@ -82,8 +82,6 @@ class ChunkReader:
         self.is_done = False
         """Has the server said that nothing more comes?"""
         self.finish: FinishReason | None = None
-        self.splits = False
-        """Did reasoning come on a channel of its own?"""
 
     def feed(self, data: bytes) -> list[Chunk]:
         """The chunks of one event, usually one."""
@@ -146,7 +144,6 @@ class ChunkReader:
                 continue
             is_turn = self._channel == "reasoning" and channel == "content"
             self._channel = channel
-            self.splits |= channel == "reasoning"
             if number == len(pieces):
                 self._emitted = self.tokens
             ends, confidences = self._told(choice.logprobs, text, new_tokens if len(pieces) == 1 else 0, is_turn)

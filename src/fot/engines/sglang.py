@@ -49,7 +49,6 @@ class _Generated(msgspec.Struct, gc=False):
 class _ServerInfo(msgspec.Struct):
     version: str = ""
     incremental_streaming_output: bool = False
-    stream_output: bool = False
     max_running_requests: int | None = None
     enable_deterministic_inference: bool = False
 

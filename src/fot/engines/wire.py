@@ -119,7 +119,6 @@ class Model(msgspec.Struct):
 
     id: str
     owned_by: str | None = None
-    max_model_len: int | None = None
 
 
 class ModelList(msgspec.Struct):
