@@ -1,11 +1,28 @@
-"""A scripted server in a thread of its own, for commands that run their own event loop."""
+"""A scripted server in a thread of its own, for commands that run their own event loop; and what it may be given."""
 
 import asyncio
 import threading
 from contextlib import contextmanager
 
+from fot.core.rollout import Rollout
 from fot.engines.scripted import Pace, Scripted
 from fot.engines.scripted_server import ScriptedServer
+
+
+def spelled(problem_id, problem, rollout_id, text, **more):
+    """A recorded rollout whose tokens are its characters."""
+    return Rollout(
+        model="m",
+        benchmark="b",
+        problem_id=problem_id,
+        problem=problem,
+        rollout_id=rollout_id,
+        text=text,
+        n_tokens=len(text),
+        token_ends=list(range(1, len(text) + 1)),
+        finish_reason="stop",
+        **more,
+    )
 
 
 @contextmanager

@@ -3,9 +3,8 @@ import json
 import pytest
 
 from fot.cli.main import main
-from fot.core.rollout import Rollout
 from fot.engines.scripted import Pace
-from tests.cli.serving import serving
+from tests.cli.serving import serving, spelled
 
 PROBLEMS = ("What is one and one?", "What is two and three?")
 ANSWERS = ("2", "5")
@@ -21,19 +20,7 @@ def recorded():
             is_wrong = at % 3 == 2
             thought = "Wait, no. But wait. " * 20 if is_wrong else "It is plain and calm. "
             text = f"{thought}</think>\\boxed{{{9 if is_wrong else answer}}}"
-            rollouts.append(
-                Rollout(
-                    model="m",
-                    benchmark="b",
-                    problem_id=f"p{number}",
-                    problem=problem,
-                    rollout_id=at,
-                    text=text,
-                    n_tokens=len(text),
-                    token_ends=list(range(1, len(text) + 1)),
-                    finish_reason="stop",
-                )
-            )
+            rollouts.append(spelled(f"p{number}", problem, at, text))
     return rollouts
 
 

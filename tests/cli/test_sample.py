@@ -9,27 +9,16 @@ from collections import Counter
 import pytest
 
 from fot.cli.main import main
-from fot.core.rollout import Rollout
 from fot.engines.faults import Fault, draw_faults
 from fot.engines.scripted import Pace
-from tests.cli.serving import serving
+from tests.cli.serving import serving, spelled
 
 PROBLEMS = ("What is 6 times 7?", "And 6 times 8?", "Or 6 times 9?")
 
 
 def recorded(k=4, long=0):
     return [
-        Rollout(
-            model="m",
-            benchmark="b",
-            problem_id=f"p{which}",
-            problem=problem,
-            rollout_id=at,
-            text=(text := f"so {at} " * (9 + at + long) + rf"\boxed{{{which}}}"),
-            n_tokens=len(text),
-            token_ends=list(range(1, len(text) + 1)),
-            finish_reason="stop",
-        )
+        spelled(f"p{which}", problem, at, f"so {at} " * (9 + at + long) + rf"\boxed{{{which}}}")
         for which, problem in enumerate(PROBLEMS)
         for at in range(k)
     ]

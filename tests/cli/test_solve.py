@@ -8,30 +8,15 @@ import time
 import pytest
 
 from fot.cli.main import main
-from fot.core.rollout import Rollout
 from fot.engines.faults import Fault
 from fot.engines.scripted import Pace
-from tests.cli.serving import serving
+from tests.cli.serving import serving, spelled
 
 TEXTS = [r"It is \boxed{42}." + " so" * 60, "Wait, " * 40, "calm " * 60 + r"\boxed{42}", "calm " * 50 + r"\boxed{41}"]
 
 
 def recorded(texts=TEXTS, problem="What is 6 times 7?", name="p"):
-    return [
-        Rollout(
-            model="m",
-            benchmark="b",
-            problem_id=name,
-            problem=problem,
-            rollout_id=at,
-            text=text,
-            n_tokens=len(text),
-            token_ends=list(range(1, len(text) + 1)),
-            finish_reason="stop",
-            prompt_tokens=9,
-        )
-        for at, text in enumerate(texts)
-    ]
+    return [spelled(name, problem, at, text, prompt_tokens=9) for at, text in enumerate(texts)]
 
 
 FUNNEL = ("--policy", "fot:checkpoints=50,keep=0.67", "--k", "4")
