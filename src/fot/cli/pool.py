@@ -81,15 +81,11 @@ def import_(
         print_table([str(out), ""], rows)
     if report.resumed:
         print_note(f"{report.resumed:,} of the rollouts were there from an import before")
-    if report.rejected:
-        many = report.rejected > 1
-        print_note(
-            f"{report.rejected:,} rows were rejected; they are in {report.rejects}, each with the reason"
-            if many
-            else f"1 row was rejected; it is in {report.rejects} with the reason"
-        )
-        return ExitCode.PARTIAL
-    return ExitCode.OK
+    if report.rejected > 1:
+        print_note(f"{report.rejected:,} rows were rejected; they are in {report.rejects}, each with the reason")
+    elif report.rejected:
+        print_note(f"1 row was rejected; it is in {report.rejects} with the reason")
+    return ExitCode.PARTIAL if report.rejected else ExitCode.OK
 
 
 def index(pools: list[Path], /, *, commit: str = "boxed", shard: str | None = None, json: bool = False) -> None:
