@@ -86,14 +86,7 @@ def simulate(  # noqa: PLR0913 - each parameter is a flag
         return ExitCode.OK
     study = studies.study_of(chosen, commit=commit, grader=grader, shape=shape, seed=seed, keys=keys, ranking=order)
     _tell(chosen, study, commit)
-    changed: dict[str, int] = {}
-    if keys != "exact":
-        merging = studies.winners_merged(chosen, commit, keys)
-        changed["winners_changed"] = merging.winners_changed
-        print_note(
-            f"{keys} keys make {merging.answers_after} answers out of {merging.answers_before}, "
-            f"and change the winner of sc in {merging.winners_changed} of {merging.problems} problems"
-        )
+    changed = {} if keys == "exact" else _merged(chosen, commit, keys)
     results = []
     with progress("simulating", len(specs)) as done:
         for at, spec in enumerate(specs):
@@ -124,6 +117,18 @@ def _tell(chosen: Chosen, study: Study, commit: str) -> None:
         print_note(f"{silent:.0%} of the rollouts have no answer under --commit {commit}; is it the right detector?")
     if all(problem.gold is None for problem in study.problems):
         print_note("the rollouts have no reference answers: nothing can be correct")
+
+
+def _merged(chosen: Chosen, commit: str, keys: str) -> dict[str, int]:
+    """Say what these keys do to the votes, against exact ones; the part of it that goes into the JSON."""
+    from fot.replay.study import winners_merged
+
+    merging = winners_merged(chosen, commit, keys)
+    print_note(
+        f"{keys} keys make {merging.answers_after} answers out of {merging.answers_before}, "
+        f"and change the winner of sc in {merging.winners_changed} of {merging.problems} problems"
+    )
+    return {"winners_changed": merging.winners_changed}
 
 
 def _print(chosen: Chosen, results: list[MethodResult]) -> None:
