@@ -35,7 +35,7 @@ def cells_after_paper(
     """Every model on every benchmark, with `scale` times as many problems (or with exactly `problems` of each)."""
     if not scale > 0 or (problems is not None and problems < 1):
         raise ConfigError("a made-up pool needs problems", "Give --scale more than 0, or --problems at least 1.")
-    passing, reaching = _passing(), _reaching()
+    passing, reaching = _shares(2), _shares(3)
     known = list(dict.fromkeys(model for model, _ in passing))
     chosen = [_named(model, known, "model") for model in models] or known
     on = [_named(name, list(BENCHMARKS), "benchmark") for name in benchmarks] or list(BENCHMARKS)
@@ -75,12 +75,9 @@ def _numbers(text: str) -> list[float]:
     return [float(found.replace(",", "")) for found in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
 
 
-def _passing() -> Cells:
-    return {(row[0], row[1]): float(row[2]) / 100 for row in _rows(13) if row[1]}
-
-
-def _reaching() -> Cells:
-    return {(row[0], row[1]): float(row[3]) / 100 for row in _rows(13) if row[1]}
+def _shares(column: int) -> Cells:
+    """A column of percentages of table 13, by model and benchmark: 2 is pass@1, 3 is pass@k."""
+    return {(row[0], row[1]): float(row[column]) / 100 for row in _rows(13) if row[1]}
 
 
 def _observed(row: int) -> list[float]:
