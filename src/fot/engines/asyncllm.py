@@ -15,7 +15,7 @@ from typing import Any
 
 from fot.engines.base import Chunk, Counters, FinishReason, Request, refuse_taken
 from fot.engines.batch import Detokeniser
-from fot.engines.local import LocalEngine
+from fot.engines.local import LocalEngine, prompt_ids
 from fot.engines.reading import OPENING, Opening, ends_of, finish_reason, remaining_tokens
 from fot.engines.wire import confidence
 from fot.errors import ConfigError, EngineRefused, EngineUnavailable, MissingExtra
@@ -150,7 +150,7 @@ class AsyncLlm(LocalEngine):
     async def _chunks(self, run: _Run) -> AsyncIterator[Chunk]:
         await self._loaded()
         request = run.request
-        ids = self._ids(request)
+        ids = prompt_ids(self._tokenizer, request, self._opening)
         run.speller = Detokeniser(self._tokenizer, ids)
         if run.aborted.is_set():
             yield self._last(run, "abort")
@@ -201,16 +201,6 @@ class AsyncLlm(LocalEngine):
             prompt_tokens=run.prompt_tokens,
             cached_tokens=run.cached_tokens,
         )
-
-    def _ids(self, request: Request) -> list[int]:
-        rest = self._opening + request.prefix if request.prefix else ""
-        if request.prompt is not None:
-            return list(self._tokenizer(request.prompt + rest).input_ids)
-        options = request.sampling.extra.get("chat_template_kwargs")
-        more = options if isinstance(options, Mapping) else {}
-        messages = [dict(message) for message in request.messages]
-        chat = self._tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False, **more)
-        return list(self._tokenizer(chat + rest, add_special_tokens=False).input_ids)
 
     def _params(self, request: Request) -> Any:
         sampling = request.sampling

@@ -17,7 +17,7 @@ from typing import Any
 
 from fot.engines.base import Chunk, Counters, Request, refuse_taken
 from fot.engines.batch import Batch, Detokeniser, Row
-from fot.engines.local import LocalEngine
+from fot.engines.local import LocalEngine, prompt_ids
 from fot.engines.reading import OPENING, Opening, ends_of, remaining_tokens
 from fot.errors import ConfigError, EngineError, EngineUnavailable, MissingExtra
 
@@ -183,20 +183,14 @@ class Transformers(LocalEngine):
         self._context = getattr(model.config, "max_position_embeddings", None)
 
     def _row(self, request: Request) -> Row:
-        tokenizer, torch = self._tokenizer, import_module("torch")
-        rest = self._opening + request.prefix if request.prefix else ""
-        if request.prompt is not None:
-            ids = tokenizer(request.prompt + rest).input_ids
-        else:
-            chat = tokenizer.apply_chat_template(list(request.messages), add_generation_prompt=True, tokenize=False)
-            ids = tokenizer(chat + rest, add_special_tokens=False).input_ids
-        generator = torch.Generator()
+        ids = prompt_ids(self._tokenizer, request, self._opening)
+        generator = import_module("torch").Generator()
         if request.seed is not None:
             # The rest of a rollout is drawn with other numbers than its beginning was.
             generator.manual_seed(request.seed + 1_000_003 * request.prefix_tokens)
         else:
             generator.seed()
-        return Row(list(ids), len(ids), request.sampling, generator, request.logprobs)
+        return Row(ids, len(ids), request.sampling, generator, request.logprobs)
 
     # --- the thread
 
