@@ -38,17 +38,8 @@ def lanes(material: Material) -> dict[str, object]:
         for rollout, (fate, stop) in enumerate(zip(ours.outcome.fates, ours.outcome.stops, strict=True)):
             here = first + rollout
             stood = number(banked[here]) if fate is Fate.BANKED else -1
-            own.append(
-                [
-                    tokens[here],
-                    stop,
-                    _FATES[fate],
-                    number(finals[at][rollout]),
-                    int(right[here]),
-                    stood,
-                    densities[here],
-                ]
-            )
+            final = number(finals[at][rollout])
+            own.append([tokens[here], stop, _FATES[fate], final, int(right[here]), stood, densities[here]])
         first += len(own)
         problem = base.problem
         problems.append(
