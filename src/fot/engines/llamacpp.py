@@ -9,8 +9,8 @@ import msgspec
 from fot.engines.base import Capabilities, Chunk, Counters, Request
 from fot.engines.metrics import metric
 from fot.engines.openai import OpenAICompatible
-from fot.engines.reading import ChunkReader, ends_of, finish_reason, remaining_tokens
-from fot.engines.wire import ChosenToken, Failure, Timings, confidence, decode_json, torn
+from fot.engines.reading import ChunkReader, finish_reason, remaining_tokens
+from fot.engines.wire import ChosenToken, Failure, Timings, confidence, decode, decode_json
 from fot.errors import EngineError, EngineRefused
 
 __all__ = ["LlamaCpp", "LlamaReader"]
@@ -50,10 +50,7 @@ class LlamaReader(ChunkReader):
         self.is_counted = True
 
     def feed(self, data: bytes) -> list[Chunk]:
-        try:
-            event = _event.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise torn(data, error) from None
+        event = decode(data, _event)
         if event.error is not None:
             raise self._failure(event.error)
         before = self.tokens
@@ -71,16 +68,7 @@ class LlamaReader(ChunkReader):
             return []
         chosen = event.completion_probabilities or []
         tops = [[a.logprob for a in token.top_logprobs or ()] for token in chosen]
-        return [
-            Chunk(
-                text=text,
-                tokens=self.tokens,
-                ends=ends_of(text, self.tokens - before),
-                confidences=tuple(confidence(top) for top in tops if top),
-                prompt_tokens=self._prompt,
-                cached_tokens=self._cached,
-            )
-        ]
+        return [self._grown(text, before, tuple(confidence(top) for top in tops if top))]
 
 
 class LlamaCpp(OpenAICompatible):

@@ -112,6 +112,17 @@ class ChunkReader:
             is_estimated=not self.is_counted,
         )
 
+    def _grown(self, text: str, before: int, confidences: tuple[float, ...]) -> Chunk:
+        """The chunk of a native event, which brought `text`, and the count from `before` to what it is now."""
+        return Chunk(
+            text=text,
+            tokens=self.tokens,
+            ends=ends_of(text, self.tokens - before),
+            confidences=confidences,
+            prompt_tokens=self._prompt,
+            cached_tokens=self._cached,
+        )
+
     def _count(self, event: Event, choice: Choice | None) -> None:
         """Bring `tokens` up to date: as told, or by their ids, or estimated."""
         told = None
@@ -181,7 +192,9 @@ class ChunkReader:
     def _failure(self, error: Failure | str) -> EngineRefused:
         message = error if isinstance(error, str) else error.message
         code = error.code if isinstance(error, Failure) else None
-        status = code if isinstance(code, int) and code >= 400 else _SERVER_ERROR
+        return self._refusal(message, code if isinstance(code, int) and code >= 400 else _SERVER_ERROR)
+
+    def _refusal(self, message: str, status: int) -> EngineRefused:
         return EngineRefused(
             f"the engine reports an error: {message[:200]}",
             status=status,

@@ -16,8 +16,8 @@ from fot.engines.base import Capabilities, Chunk, Counters, Request
 from fot.engines.http import EventStream
 from fot.engines.metrics import metric
 from fot.engines.openai import OpenAICompatible
-from fot.engines.reading import ChunkReader, ends_of, finish_reason, remaining_tokens
-from fot.engines.wire import confidence, decode_json, torn
+from fot.engines.reading import ChunkReader, finish_reason, remaining_tokens
+from fot.engines.wire import confidence, decode, decode_json
 from fot.errors import EngineError, EngineRefused
 
 __all__ = ["GenerateReader", "Sglang"]
@@ -70,12 +70,9 @@ class GenerateReader(ChunkReader):
         if data == b"[DONE]":
             self.is_done = True
             return []
-        try:
-            event = _generated.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise torn(data, error) from None
+        event = decode(data, _generated)
         if event.error is not None:
-            raise self._refusal(str(event.error), None)
+            raise self._failure(str(event.error))
         meta = event.meta_info or _Meta()
         before = self.tokens
         if meta.completion_tokens is not None:
@@ -86,16 +83,7 @@ class GenerateReader(ChunkReader):
         text = self.opening.take(self._new_text(event, self.tokens - before))
         if not text and self.tokens == before:
             return []
-        return [
-            Chunk(
-                text=text,
-                tokens=self.tokens,
-                ends=ends_of(text, self.tokens - before),
-                confidences=self._confidences(meta),
-                prompt_tokens=self._prompt,
-                cached_tokens=self._cached,
-            )
-        ]
+        return [self._grown(text, before, self._confidences(meta))]
 
     def _new_text(self, event: _Generated, new_tokens: int) -> str:
         if not self._is_incremental:
@@ -116,14 +104,6 @@ class GenerateReader(ChunkReader):
         if not self._is_incremental:
             tops, self._judged = tops[self._judged :], len(tops)
         return tuple(confidence([alternative[0] for alternative in top]) for top in tops if top)
-
-    def _refusal(self, said: str, status: int | None) -> EngineRefused:
-        return EngineRefused(
-            f"the engine reports an error: {said[:200]}",
-            status=status or 500,
-            retryable=status is None or status >= 500 or status == 429,
-            request_id=self._id,
-        )
 
 
 class Sglang(OpenAICompatible):

@@ -24,6 +24,7 @@ __all__ = [
     "Timings",
     "Usage",
     "confidence",
+    "decode",
     "decode_event",
     "decode_json",
 ]
@@ -134,28 +135,25 @@ _event = msgspec.json.Decoder(Event)
 
 def decode_event(data: bytes) -> Event:
     """One event's data; raises a retryable `EngineProtocolError` when it is torn."""
-    try:
-        return _event.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise torn(data, error) from None
+    return decode(data, _event)
 
 
 def decode_json(data: bytes, kind: type[T]) -> T:
     """A whole answer of a known shape."""
+    return decode(data, msgspec.json.Decoder(kind))
+
+
+def decode(data: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """What these bytes say; raises a retryable `EngineProtocolError` when they are not what they should be."""
     try:
-        return msgspec.json.decode(data, type=kind)
+        return decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise torn(data, error) from None
-
-
-def torn(data: bytes, error: Exception) -> EngineProtocolError:
-    """The error for bytes that are not what they should be."""
-    shown = data[:80].decode("utf-8", "replace")
-    return EngineProtocolError(
-        f"the server sent what cannot be read: {shown!r} ({error})",
-        "A proxy may cut the stream, or the URL may not be that of an API.",
-        retryable=True,
-    )
+        shown = data[:80].decode("utf-8", "replace")
+        raise EngineProtocolError(
+            f"the server sent what cannot be read: {shown!r} ({error})",
+            "A proxy may cut the stream, or the URL may not be that of an API.",
+            retryable=True,
+        ) from None
 
 
 def confidence(logprobs: list[float]) -> float:
