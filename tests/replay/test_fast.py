@@ -1,6 +1,5 @@
 """The vectorised path, the plain path over the index and the plain path over texts decide alike."""
 
-import json
 from itertools import product
 
 import pytest
@@ -9,14 +8,13 @@ from hypothesis import strategies as st
 
 from fot.core.policy import Need
 from fot.methods import Context, parse
-from fot.pools.importing import import_rows
-from fot.pools.read import Pool
 from fot.replay import rounds
 from fot.replay import sheet as sheets
 from fot.replay.recording import TextRecording
 from fot.replay.sheet import Sheet
 from fot.replay.simulator import simulate
 from tests.replay import pools
+from tests.replay.pools import as_pool
 
 SPECS = [
     "sc",
@@ -47,16 +45,6 @@ SAMPLING = [
     "dsc",
     "dsc:window=2,run=2,before=3,threshold=0.8",
 ]
-
-
-def as_pool(tmp_path, problems):
-    rows = tmp_path / "rows.jsonl"
-    with rows.open("w", encoding="utf-8") as out:
-        for number, rollouts in enumerate(problems):
-            for at, row in enumerate(rollouts):
-                keys = {"model": "m", "benchmark": "b", "problem_id": f"p{number}", "rollout_id": at, "gold": "1"}
-                out.write(json.dumps(keys | {"problem": None, "finish_reason": "stop"} | row) + "\n")
-    return Pool(import_rows([rows], tmp_path / "pool").pool)
 
 
 def seen(outcome):

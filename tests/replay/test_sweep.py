@@ -12,31 +12,19 @@ from fot.core.markers import PAPER_KERNEL
 from fot.errors import ConfigError
 from fot.grading.base import grader
 from fot.methods import parse
-from fot.pools.importing import import_rows
 from fot.pools.index import index_of
 from fot.pools.pieces import Pieces
-from fot.pools.read import Pool
 from fot.replay import tree
 from fot.replay.evaluate import Judge, Study
 from fot.replay.grid import KEEPS, KERNEL_SIZES, NAMED, SCHEDULES, Configuration, grid, scaled
 from fot.replay.sheet import Sheet
 from fot.replay.sweep import BANNER, best, front, nested, sweep
 from tests.replay import pools
+from tests.replay.pools import as_pool
 
 SMALL = grid(
     schedules=[(3,), (3, 6), (3, 9), (5,), (5, 6, 8, 30), (1, 2, 4)], keeps=[0.34, 0.5, 0.85], kernels=[1, 3, 21]
 )
-
-
-def as_pool(folder, problems, **fields):
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = folder / "rows.jsonl"
-    with rows.open("w", encoding="utf-8") as out:
-        for number, rollouts in enumerate(problems):
-            for at, row in enumerate(rollouts):
-                keys = {"model": "m", "benchmark": "b", "problem_id": f"p{number}", "rollout_id": at, "gold": "1"}
-                out.write(json.dumps(keys | row | fields) + "\n")
-    return Pool(import_rows([rows], folder / "pool").pool)
 
 
 def sheet_of(pool):
