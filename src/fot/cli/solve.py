@@ -16,7 +16,6 @@ from fot.cli.output import ExitCode, console, print_json, print_note
 from fot.errors import UsageError
 
 if TYPE_CHECKING:
-    from fot.engines.base import Engine
     from fot.online.api import Options, Session
     from fot.online.events import Event
     from fot.online.result import Result
@@ -104,7 +103,7 @@ async def _solve_all(problems: list[dict[str, object]], options: Options, record
             session = Session(engine, str(row["problem"]), options | {"about": about})
             if record is not None:
                 session.record = Journal(record)
-            result = await _solve_one(engine, session, str(row["problem"]), not json)
+            result = await _solve_one(session, str(row["problem"]), not json)
             if isinstance(session.record, Journal):
                 session.record.close()
             _tell(result, row, json)
@@ -114,7 +113,7 @@ async def _solve_all(problems: list[dict[str, object]], options: Options, record
     return code
 
 
-async def _solve_one(engine: Engine, session: Session, problem: str, is_drawn: bool) -> Result:
+async def _solve_one(session: Session, problem: str, is_drawn: bool) -> Result:
     with on_interrupt(session.interrupt):
         async with _drawn(session, problem, is_drawn and sys.stderr.isatty()) as take:
             return await session.run(take)
