@@ -131,9 +131,14 @@ def test_what_is_lost_for_good_is_named_and_the_vote_goes_on(seed):
 
 def assert_counts(found, engine, rollouts):
     """What came is what was recorded, once; and no more is claimed than was generated."""
-    for lane, rollout in zip(found.run.lanes, rollouts, strict=False):
-        assert rollout.text.startswith(lane.text.text)
-        assert lane.text.ends == list(rollout.token_ends[: lane.text.tokens])
+    for lane, charge, rollout in zip(found.run.lanes, found.run.charges, rollouts, strict=False):
+        ends = list(rollout.token_ends[: lane.text.tokens])
+        # Where a server keeps token ends to itself, the last chunk of a stopped rollout may hold several tokens: behind
+        # the decision only their number is known, and where the last of them ends.
+        certain = len(ends) if found.run.can.token_ends else charge.tokens
+        assert lane.text.text == rollout.text[: len(lane.text.text)]
+        assert lane.text.ends[:certain] == ends[:certain]
+        assert [*lane.text.ends[-1:], len(lane.text.ends)] == [*ends[-1:], len(ends)]
         assert lane.generated == lane.text.tokens <= rollout.tokens
         assert lane.generated <= engine.generated["p", rollout.rollout_id]
 
