@@ -68,6 +68,7 @@ async def measure(arguments: argparse.Namespace) -> dict[str, object]:
         "our_tokens": ours,
         "engine_tokens": before - began,
         "largest_difference_of_a_run": max(map(abs, off)),
+        "runs_off_by_more_than_a_token_for_each_rollout": sum(abs(one) > arguments.k for one in off),
         "largest_difference_for_a_stopped_rollout": round(worst, 3),
     }
 

@@ -90,7 +90,7 @@ class LlamaCpp(OpenAICompatible):
         )
 
     async def counters(self) -> Counters | None:
-        """From `/metrics`, which does not count the tokens of requests that were stopped; else from `/slots`."""
+        """From `/metrics`, where the tokens of stopped requests are counted too; else from `/slots`, without a sum."""
         try:
             text = (await self.server.get("/metrics")).decode()
         except EngineRefused:
