@@ -90,8 +90,8 @@ async def test_a_rollout_goes_on_from_its_prefix(subject: Subject) -> None:
     capabilities = await subject.engine.capabilities()
     if not capabilities.resume:
         pytest.skip("this server cannot resume")
-    begun = await collect(subject, subject.request(max_tokens=12))
-    text, tokens = joined(begun), begun[-1].tokens
+    begun = await collect(subject, subject.request(max_tokens=12 if subject.texts else 200))
+    text, tokens, asked = joined(begun), begun[-1].tokens, begun[-1].prompt_tokens or 0
     rest = await collect(
         subject, subject.request(prefix=text, prefix_tokens=tokens, max_tokens=None if subject.texts else 12)
     )
@@ -99,9 +99,9 @@ async def test_a_rollout_goes_on_from_its_prefix(subject: Subject) -> None:
         assert text + joined(rest, text) == subject.texts[0]
     else:
         assert rest[-1].tokens >= 1
-        assert (rest[-1].prompt_tokens or 0) >= (begun[-1].prompt_tokens or 0) + tokens - 2
-        if rest[-1].cached_tokens is not None:  # whole blocks of 16 are cached, where blocks are
-            assert rest[-1].cached_tokens >= (begun[-1].prompt_tokens or 0) - 16
+        assert (rest[-1].prompt_tokens or 0) >= asked + tokens - 2
+        if rest[-1].cached_tokens is not None:  # whole blocks, where blocks are cached: vLLM's on a processor hold 128
+            assert rest[-1].cached_tokens >= asked - 16
 
 
 async def test_abort_stops_and_the_last_word_is_heard(subject: Subject) -> None:
