@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from fot.cli.engines import EngineFlags
+from fot.cli.files import written
 from fot.cli.output import ExitCode, print_json, print_note, print_table
 
 if TYPE_CHECKING:
@@ -98,9 +99,8 @@ def _tell_calibration(found: Calibration, out: Path, json: bool) -> int:
     import msgspec
 
     told = found.as_json()
-    partial = out.with_name(f"{out.name}.part")
-    partial.write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n")
-    partial.replace(out)
+    with written(out) as file:
+        file.write(msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n")
     if json:
         print_json(told)
         return ExitCode.OK

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from fot.cli.engines import EngineFlags, on_interrupt
+from fot.cli.files import written
 from fot.cli.output import ExitCode, print_json, print_note, print_table, progress
 from fot.errors import ConfigError
 
@@ -134,12 +135,9 @@ async def _ask(  # noqa: PLR0917
 
 
 def _write(out: Path, asked: Sequence[Asked], found: Sequence[Ranked]) -> None:
-    """Whole or not at all."""
     import msgspec
 
-    partial = out.with_name(f"{out.name}.partial")
-    with partial.open("wb") as file:
+    with written(out) as file:
         for problem, one in zip(asked, found, strict=True):
             row = {"benchmark": problem.benchmark, "problem_id": problem.problem_id, "difficulty": one.difficulty}
             file.write(msgspec.json.encode(row | {"charges": one.charges}) + b"\n")
-    partial.replace(out)
