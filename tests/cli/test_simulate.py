@@ -58,14 +58,14 @@ def test_a_table_by_default(rows, capsys):
     ("arguments", "code", "complaint"),
     [
         (["--k", "9"], 1, "no problem has 9 rollouts"),
-        (["--k", "0"], 1, "k is 0"),
+        (["--k", "0"], 2, "k is 0"),
         (["--k", "many"], 2, "many"),
         (["--policy", "fto"], 2, "Did you mean 'fot'"),
         (["--policy", "fot:keep=7"], 2, "keep must lie"),
         (["--commit", "box"], 2, "Did you mean 'boxed'"),
         (["--grader", "exakt"], 2, "Did you mean 'exact'"),
         (["--cost-model", "QwQ"], 2, "unknown model shape"),
-        (["--per-problem", "/nowhere/at/all.jsonl"], 1, "No such file"),
+        (["--per-problem", "/nowhere/at/all.jsonl"], 1, "No such file or directory: /nowhere/at/all.jsonl\n"),
         (["--nonsense"], 2, "nonsense"),
     ],
 )

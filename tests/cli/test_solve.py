@@ -102,6 +102,14 @@ def test_a_pool_that_is_played_live_decides_as_its_replay(capsys, tmp_path):
     assert "--model POOL" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("problem", ["-", "-6 times -7 is what?"])
+def test_a_hyphen_alone_is_standard_input_and_a_negative_number_a_problem(capsys, monkeypatch, problem):
+    monkeypatch.setattr("sys.stdin", io.StringIO("What is 6 times 7?\n"))
+    with serving(recorded(problem=None)) as (url, _):
+        code, out, err = solve(capsys, problem, "--base-url", url, "--policy", "sc", "-k", "4", "--json")
+    assert (code, json.loads(out)["answer"]) == (0, "42"), err
+
+
 def test_a_lost_rollout_makes_the_result_partial(capsys):
     with serving(recorded(), faults={("p", 3): [Fault("fatal", 4)]}) as (url, _):
         flags = ("--base-url", url, "--policy", "sc", "-k", "4", "--retries", "1", "--json")
@@ -125,6 +133,7 @@ def test_a_lost_rollout_makes_the_result_partial(capsys):
         (["p", "--policy", "oracle"], 2, "final length"),
         (["p", "--commit", "box"], 2, "boxed"),
         (["p", "-k", "0"], 2, "k is 0"),
+        (["--bogus", "p"], 2, "no such option"),
         (["@/nowhere", "--json"], 1, "No such file"),
         (["p", "--engine", "embedded", "--base-url", "http://127.0.0.1:9"], 2, "runs here"),
     ],

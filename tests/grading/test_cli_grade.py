@@ -1,3 +1,4 @@
+import io
 import json
 from importlib.util import find_spec
 
@@ -37,6 +38,14 @@ def test_a_file_is_judged_line_by_line_in_order(capsys, tmp_path):
     assert "5 pairs by exact/2: 2 correct, 1 wrong, 1 no_answer, 1 undecided" in err
 
 
+def test_pairs_come_through_standard_input_too(capsys, monkeypatch):
+    given = b'{"gold": "7", "answer": "7"}\n{"gold": "7", "answer": "8"}\n'
+    for arguments in (["-", "--grader", "exact", "--json"], ["--grader", "exact", "--json", "-"]):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+        code, out, _ = run(capsys, *arguments)
+        assert (code, [json.loads(line)["verdict"] for line in out.splitlines()]) == (0, ["correct", "wrong"])
+
+
 def test_bad_rows_are_named_and_keep_their_place(capsys, tmp_path):
     file = tmp_path / "rows.jsonl"
     file.write_bytes(
@@ -63,6 +72,7 @@ def test_bad_rows_are_named_and_keep_their_place(capsys, tmp_path):
         (["--grader", "exat", "--gold", "1", "--answer", "1"], 2, "Did you mean 'exact'"),
         (["--grader", "exact", "--workers", "0", "--gold", "1", "--answer", "1"], 2, "workers is 0"),
         (["--gold", "1", "--answer", "1"], 2, "grader"),
+        (["--bogus", "--grader", "exact"], 2, "no such option"),
         (["no-such-file.jsonl", "--grader", "exact"], 1, "no-such-file.jsonl"),
     ],
 )

@@ -1,13 +1,14 @@
 """Reading a pool: which rows, in which order, with which texts; and pools that cannot be read."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fot.errors import PoolCorrupt, PoolError, PoolSchemaError
+from fot.errors import ConfigError, PoolCorrupt, PoolError, PoolSchemaError
 from fot.pools.index import index_of
 from fot.pools.read import Pool
 from tests.pools.rows import Fields, Make, row, write_lines
@@ -34,7 +35,7 @@ def test_select_takes_the_first_unbiased_rows_and_leaves_small_problems_out(make
     assert pool.select(99).parts == ()
     assert len(pool.select(99).rows) == 0
     assert len(pool.select(99).left_out) == 3
-    with pytest.raises(PoolError, match="at least 1"):
+    with pytest.raises(ConfigError, match="at least 1"):
         pool.select(0)
 
 
@@ -138,14 +139,38 @@ def overwritten(pool: Path, name: str, data: bytes) -> Path:
     return pool
 
 
-def test_flipped_bytes_are_noticed(make: Make) -> None:
+def test_flipped_bytes_are_noticed_while_a_pool_is_open(make: Make) -> None:
     pool = make([row(text="".join(chr(97 + at * at % 26) for at in range(5000)))])
     data = bytearray(pool.rows_paths[0].read_bytes())
     start = pool._files[0].metadata.row_group(0).column(6).data_page_offset
     for at in range(start + 40, start + 60):
         data[at] ^= 0xFF
     pool.rows_paths[0].write_bytes(bytes(data))
-    opened = Pool.open(pool.path)
-    for read in (lambda: opened.texts(np.arange(1)), lambda: index_of(opened)):
+    for read in (lambda: pool.texts(np.arange(1)), lambda: index_of(pool)):
         with pytest.raises(PoolCorrupt, match="cannot be read"):
             read()
+
+
+def test_a_byte_that_changed_anywhere_is_noticed_when_a_pool_is_opened(make: Make) -> None:
+    """Also in dictionaries and metadata, which Parquet's own checksums leave out."""
+    pool = make(many())
+    (file,) = pool.rows_paths
+    whole = file.read_bytes()
+    for at in range(0, len(whole), 97):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        with pytest.raises(PoolCorrupt, match="another SHA-256"):
+            Pool.open(pool.path)
+    file.write_bytes(whole)
+    assert list(Pool.open(pool.path)) == list(pool)
+
+
+def test_a_file_is_read_through_once_for_each_state(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = make(many())
+    os.utime(pool.rows_paths[0], (1, 1))
+    Pool.open(pool.path)
+    monkeypatch.setattr("fot.pools.wholeness.rows_file", lambda path: pytest.fail(f"{path} was read through again"))
+    assert list(Pool.open(pool.path)) == list(pool)
+    monkeypatch.undo()
+    for kept in pool.path.glob("index/*/.whole.json"):
+        kept.write_bytes(b"junk")
+    assert list(Pool.open(pool.path)) == list(pool)

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from fot.cli.graded import grade_rollouts
 from fot.cli.output import ExitCode, print_note, print_table, progress
+from fot.cli.standard_input import OR_STANDARD_INPUT
 from fot.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class _Read(NamedTuple):
 
 
 def grade(  # noqa: PLR0913 - a flag each
-    file: Path | None = None,
+    file: Annotated[Path | None, OR_STANDARD_INPUT] = None,
     /,
     *,
     grader: str,

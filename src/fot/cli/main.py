@@ -109,7 +109,8 @@ def _run(tokens: list[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        print_error(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+        reason = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror or str(error)
+        print_error(f"{reason}: {error.filename}" if error.filename else reason)
         return ExitCode.FAILED
     except Exception as error:
         if os.environ.get("FOT_DEBUG"):

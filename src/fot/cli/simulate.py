@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -213,7 +214,13 @@ def _write_rows(path: Path, rows: Iterator[dict[str, object]]) -> None:
     import msgspec
 
     partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as out:
-        for row in rows:
-            out.write(msgspec.json.encode(row) + b"\n")
-    partial.replace(path)
+    try:
+        with partial.open("wb") as out:
+            for row in rows:
+                out.write(msgspec.json.encode(row) + b"\n")
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        error.filename = str(path)
+        raise

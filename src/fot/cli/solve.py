@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from fot.cli.engines import DrawFlags, EngineFlags, on_interrupt
 from fot.cli.output import ExitCode, console, print_json, print_note
+from fot.cli.standard_input import OR_STANDARD_INPUT
 from fot.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _ENGINE, _DRAW = EngineFlags(), DrawFlags()
 
 
 def solve(  # noqa: PLR0913, D417 - each parameter is a flag; groups of them tell themselves
-    problem: str | None = None,
+    problem: Annotated[str | None, OR_STANDARD_INPUT] = None,
     /,
     *,
     file: Path | None = None,

@@ -18,9 +18,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fot.pools.read import Pool, cache_folder
-from fot.pools.schema import INDEX
+from fot.pools.read import Pool
 from fot.pools.staging import locked
+from fot.pools.wholeness import derived_places
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -126,5 +126,4 @@ def alone(pool: Pool) -> Iterator[None]:
 
 def places(pool: Pool) -> tuple[Path, Path]:
     """Where derived arrays of a pool may be: beside it, or in the cache."""
-    content = pool.manifest.sha256[:16]
-    return pool.path / INDEX / content, cache_folder("index") / content
+    return derived_places(pool.path, pool.manifest)

@@ -11,7 +11,6 @@ Rows are addressed by their position in the pool, everywhere: in the arrays here
 from __future__ import annotations
 
 import hashlib
-import os
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -20,7 +19,6 @@ from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -30,11 +28,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fot.core.rollout import Cut, ProblemKey, Rollout
-from fot.errors import PoolCorrupt, PoolError
+from fot.errors import ConfigError, PoolCorrupt, PoolError
 from fot.pools.importing import import_rows
 from fot.pools.schema import COLUMNS, POOL_SCHEMA, Manifest, is_pool, read_manifest
+from fot.pools.wholeness import cache_folder, check_rows
 
-__all__ = ["Part", "Pool", "Problem", "Rows", "Selection", "cache_folder"]
+__all__ = ["Part", "Pool", "Problem", "Rows", "Selection"]
 
 Rows = NDArray[np.int64]
 """Positions of rows in their pool."""
@@ -87,6 +86,7 @@ class Pool:
         """Open the pool directory `path`; `PoolError` when it is none or cannot be read."""
         self.path = path
         self.manifest: Manifest = read_manifest(path)
+        check_rows(path, self.manifest)
         table = self._read(["model", "benchmark", "problem_id", "rollout_id", "n_tokens", "unbiased", "n_chars", "cut"])
         if len(table) != self.manifest.rollouts:
             raise PoolCorrupt(f"{path} does not hold the rows that its manifest counts", "import the pool again")
@@ -154,7 +154,7 @@ class Pool:
         Rows that are not `unbiased` do not count unless `include_biased`. Problems without any row left are left out.
         """
         if k is not None and k < 1:
-            raise PoolError(f"k is {k}; it must be at least 1")
+            raise ConfigError(f"k is {k}, and must be at least 1 rollout")
         parts: list[Part] = []
         left_out: list[Problem] = []
         for problem in self.problems:
@@ -270,12 +270,6 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _rollout(record: dict[str, object]) -> Rollout:
     extra = record.pop("extra")
     return Rollout(**record, extra=msgspec.json.decode(str(extra)) if extra else {})  # type: ignore[arg-type]
-
-
-def cache_folder(kind: Literal["pools", "index"]) -> Path:
-    """Where derived files go that cannot lie beside what they are derived from: in `FOT_HOME`, or `~/.cache/fot`."""
-    home = os.environ.get("FOT_HOME")
-    return (Path(home) if home else Path.home() / ".cache" / "fot") / kind
 
 
 def _imported(path: Path, progress: Callable[[int], None]) -> Path:

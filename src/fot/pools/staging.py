@@ -8,6 +8,7 @@ an import that was killed stays for the next one of the same files.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -22,6 +23,7 @@ from fot.pools.schema import INDEX, MANIFEST, is_pool
 __all__ = ["LOCK", "check_replaceable", "locked", "publish", "staged"]
 
 _MARK = ".importing-"
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 LOCK = ".lock"
 
 
@@ -51,8 +53,11 @@ def staged(out: Path, recipe: str) -> Iterator[Path]:
             yield stage
         except KeyboardInterrupt:
             raise  # as if it had been killed: the next one goes on
-        except BaseException:
+        except BaseException as error:
             shutil.rmtree(stage, ignore_errors=True)
+            if isinstance(error, OSError) and error.errno in _NO_ROOM:
+                reason = os.strerror(error.errno or 0)
+                raise PoolError(f"cannot write {out}: {reason}", "make room, or choose another --out") from None
             raise
         shutil.rmtree(stage, ignore_errors=True)
 
