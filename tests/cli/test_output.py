@@ -47,6 +47,19 @@ def test_progress_is_silent_off_the_terminal(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize(("total", "told"), [(1, "50%, about"), (8, "6%, "), (None, "/s\n")])
+def test_a_long_run_tells_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, total: float | None, told: str
+) -> None:
+    """A share of one whole has no rate."""
+    monkeypatch.setattr(output, "TOLD_EVERY_S", -1.0)
+    with output.progress("grading", total) as done:
+        done(0.5)
+    said = capsys.readouterr().err
+    assert told in said
+    assert ("/s" in said) is (total != 1)
+
+
 def test_progress_draws_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)

@@ -121,7 +121,7 @@ def progress(description: str, total: float | None = None, unit: str = "") -> It
     began = time.monotonic()
     with bars.Progress(*columns, *told, console=console(sys.stderr), transient=True) as bar:
         task = bar.add_task(description, total=total, rate="")
-        yield lambda done: bar.update(task, completed=done, rate=_rate(done, time.monotonic() - began, unit))
+        yield lambda done: bar.update(task, completed=done, rate=_rate(done, time.monotonic() - began, total, unit))
 
 
 def _lines(description: str, total: float | None, unit: str) -> Callable[[float], None]:
@@ -133,17 +133,19 @@ def _lines(description: str, total: float | None, unit: str) -> Callable[[float]
         if now - told < TOLD_EVERY_S or done <= 0:
             return
         told = now
-        share, left = "", ""
+        parts = [_rate(done, now - began, total, unit)]
         if total and done / total >= FORETOLD_FROM:
-            share = f" {done / total:.0%},"
-            left = f", about {(total - done) * (now - began) / done / 60:,.1f} min left"
-        print_note(f"{description}:{share} {_rate(done, now - began, unit)}{left}")
+            left = (total - done) * (now - began) / done / 60
+            parts = [f"{done / total:.0%}", *parts, f"about {left:,.1f} min left"]
+        print_note(f"{description}: {', '.join(filter(None, parts))}")
 
     return note
 
 
-def _rate(done: float, seconds: float, unit: str) -> str:
-    """How much a second, in three figures."""
+def _rate(done: float, seconds: float, total: float | None, unit: str) -> str:
+    """How much a second, in three figures; nothing where shares of one whole are counted."""
+    if total == 1 and not unit:
+        return ""
     rate = done / seconds if seconds > 0 else 0.0
     for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if rate >= factor:
