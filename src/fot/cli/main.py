@@ -109,7 +109,8 @@ def _run(tokens: list[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        reason = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror or str(error)
+        code = error.errno or 0  # its own text, where it has a code: libraries wrap it into theirs
+        reason = os.strerror(code) if code > 0 else error.strerror or str(error)
         print_error(f"{reason}: {error.filename}" if error.filename else reason)
         return ExitCode.FAILED
     except Exception as error:
