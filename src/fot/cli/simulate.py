@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from fot.cli.chosen import choose, note_left_out
+from fot.cli.files import written
 from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
 
 if TYPE_CHECKING:
@@ -210,17 +210,8 @@ def _rows(study: Study, result: MethodResult) -> Iterator[dict[str, object]]:
 
 
 def _write_rows(path: Path, rows: Iterator[dict[str, object]]) -> None:
-    """Write JSON lines under a temporary name first: what stands at `path` is whole, or what was there before."""
     import msgspec
 
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("wb") as out:
-            for row in rows:
-                out.write(msgspec.json.encode(row) + b"\n")
-        partial.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        error.filename = str(path)
-        raise
+    with written(path) as file:
+        for row in rows:
+            file.write(msgspec.json.encode(row) + b"\n")
