@@ -14,15 +14,19 @@ __all__ = ["written"]
 def written(path: Path) -> Iterator[BinaryIO]:
     """A file to write into, which stands at `path` once the block has ended well; until then, what was there before.
 
-    An `OSError` names `path`.
+    What is no file of its own (a device, a pipe, a link such as `/dev/stdout`) is written into directly. An `OSError`
+    names `path`.
     """
-    partial = path.with_name(f"{path.name}.partial")
+    is_stream = path.is_symlink() or (path.exists() and not path.is_file())
+    partial = path if is_stream else path.with_name(f"{path.name}.partial")
     try:
         with partial.open("wb") as file:
             yield file
-        partial.replace(path)
+        if not is_stream:
+            partial.replace(path)
     except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
+        if not is_stream:
+            with suppress(OSError):
+                partial.unlink()
         error.filename = str(path)
         raise

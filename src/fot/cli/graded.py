@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fot.cli.files import written
 from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _write(graded: GradedPool, out: Path) -> None:
 
     made_by = graded.pool.manifest.synthetic
     label = {"synthetic": made_by} if made_by else {}
-    with out.open("wb") as file:
+    with written(out) as file:
         for row in graded.rows():
             line = {
                 **dict(zip(("model", "benchmark", "problem_id"), row.problem.key, strict=True)),

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fot.cli.files import written
 from fot.cli.output import print_json, print_note, print_table
 from fot.errors import UsageError
 
@@ -85,7 +86,7 @@ def _write(loaded: "Loaded", out: Path) -> None:
         for item in loaded.items:
             yield msgspec.json.encode(item._asdict()) + b"\n"
 
-    with out.open("wb") as file:
+    with written(out) as file:
         file.writelines(lines())
 
 
