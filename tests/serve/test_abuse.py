@@ -429,6 +429,7 @@ def test_a_queue_that_is_full():
         refused = post(house)
         assert refused.status_code == 429
         assert 1 <= int(refused.headers["retry-after"]) <= 600
+        assert len(house.desk.board.runs) == 1  # what was refused pushes nothing off the board
         house.loop.call_soon_threadsafe(lambda: [job.interrupt("deadline") for job in house.desk.jobs])
         first.join()
 
@@ -487,3 +488,4 @@ def test_an_orderly_end_says_what_became_of_runs(drain_s, what):
     assert len(getattr(desk, what)) == 1
     assert len(desk.finished) + len(desk.cancelled) == 1
     assert answers[0].status_code == (200 if what == "finished" else 503)
+    assert answers[0].headers["x-fot-run"] in getattr(desk, what)

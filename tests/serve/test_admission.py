@@ -28,20 +28,20 @@ class Office:
         self.refused = []
         self._leave = {}
 
-    async def come(self, client, rollouts=8):
+    async def come(self, client, rollouts=8, model=None):
         self._leave[client] = asyncio.Event()
         try:
-            async with self.admission.admitted(client[0], rollouts) as upstream:
+            async with self.admission.admitted(client[0], rollouts, model) as upstream:
                 self.order.append(client)
                 self.places[client] = upstream.name
                 await self._leave[client].wait()
         except Refused as error:
             self.refused.append((client, error.status))
 
-    async def arrive(self, *clients, rollouts=8):
+    async def arrive(self, *clients, rollouts=8, model=None):
         tasks = []
         for client in clients:
-            tasks.append(asyncio.ensure_future(self.come(client, rollouts)))
+            tasks.append(asyncio.ensure_future(self.come(client, rollouts, model)))
             await asyncio.sleep(0)
             await asyncio.sleep(0)
         return tasks
@@ -151,6 +151,45 @@ def test_problems_go_where_most_room_is_and_not_where_nobody_answers():
         tasks += await office.arrive("c1")
         await asyncio.gather(*tasks)
         assert office.refused == [("c1", 503)]
+
+    run(story())
+
+
+def test_problems_go_where_their_model_is_listed():
+    async def story():
+        office = Office(slots=8, number=3, limit=2)
+        one, two, three = office.upstreams.all
+        one.models, two.models, three.models = frozenset({"a", "b"}), frozenset({"b"}), frozenset({"c"})
+        tasks = await office.arrive("a1", model="a")
+        tasks += await office.arrive("b1", "b2", model="b")
+        tasks += await office.arrive("c1", model="c")  # does not wait behind b2, with whom it shares no upstream
+        assert office.places == {"a1": "upstream 1", "b1": "upstream 2", "c1": "upstream 3"}
+        tasks += await office.arrive("b3", model="a")  # waits behind b2, which may take the same upstream
+        await office.leave("a1")
+        assert office.places["b2"] == "upstream 1"
+        await office.leave("b1")
+        assert "b3" not in office.places
+        three.is_up = False
+        tasks += await office.arrive("e1", model="c")
+        assert office.refused == [("e1", 503)]
+        for client in ("b2", "c1", "b3"):
+            await office.leave(client)
+        await asyncio.gather(*tasks)
+        assert office.places["b3"] == "upstream 1"
+
+    run(story())
+
+
+def test_a_model_that_nobody_lists_may_be_anywhere():
+    async def story():
+        office = Office(slots=8, number=2)
+        for upstream, name in zip(office.upstreams.all, "ab", strict=True):
+            upstream.models = frozenset({name})
+        tasks = await office.arrive("a1", "b1", model="alias")
+        assert sorted(office.places.values()) == ["upstream 1", "upstream 2"]
+        for client in ("a1", "b1"):
+            await office.leave(client)
+        await asyncio.gather(*tasks)
 
     run(story())
 

@@ -35,6 +35,7 @@ class Refused(FotError):
 class _Waiting:
     client: str
     rollouts: int
+    model: str | None
     turn: asyncio.Future[Upstream] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -56,15 +57,16 @@ class Admission:
         return sum(len(queue) for queue in self._queues.values())
 
     @asynccontextmanager
-    async def admitted(self, client: str, rollouts: int) -> AsyncIterator[Upstream]:
-        """Wait for room for a problem, and hold it. Raises `Refused`."""
-        upstream = await self._enter(client, rollouts)
+    async def admitted(self, client: str, rollouts: int, model: str | None = None) -> AsyncIterator[Upstream]:
+        """Wait for room for a problem where its model is served, and hold it. Raises `Refused`."""
+        asked = _Waiting(client, rollouts, model)
+        upstream = await self._enter(asked)
         began = time.monotonic()
         try:
             yield upstream
         finally:
             self._mean_s += 0.2 * (time.monotonic() - began - self._mean_s)
-            self._leave(upstream, client, rollouts)
+            self._leave(upstream, asked)
 
     def close(self) -> None:
         """Let nobody in any more; whoever waits is refused."""
@@ -77,35 +79,47 @@ class Admission:
 
     def dispatch(self) -> None:
         """Let in whoever is next, as long as there is room."""
-        while self._queues:
-            client = min(self._queues, key=self._underway.__getitem__)
-            waiting = self._queues[client][0]
-            upstream = self._upstreams.with_room(waiting.rollouts)
-            if upstream is None:
-                return
+        while (found := self._next()) is not None:
+            waiting, upstream = found
             self._forget(waiting)
             if not waiting.turn.done():
-                self._take(upstream, client, waiting.rollouts)
+                self._take(upstream, waiting)
                 waiting.turn.set_result(upstream)
 
-    async def _enter(self, client: str, rollouts: int) -> Upstream:
+    def _next(self) -> tuple[_Waiting, Upstream] | None:
+        """Who is next, and where: nobody overtakes those who wait for the same upstreams."""
+        wanted: set[Upstream] = set()
+        for client in sorted(self._queues, key=self._underway.__getitem__):
+            for waiting in self._queues[client]:
+                upstream = self._upstreams.with_room(waiting.rollouts, waiting.model, wanted)
+                if upstream is not None:
+                    return waiting, upstream
+                wanted.update(self._upstreams.serving(waiting.model))
+                if len(wanted) == len(self._upstreams.all):
+                    return None
+        return None
+
+    async def _enter(self, asked: _Waiting) -> Upstream:
         if self.is_closed:
             raise _shutting_down()
-        if not self._upstreams.are_up:
+        serving = self._upstreams.serving(asked.model)
+        if not any(upstream.is_up for upstream in serving):
             raise Refused("no upstream answers", 503, 5.0)
-        if not self._queues and (upstream := self._upstreams.with_room(rollouts)) is not None:
-            self._take(upstream, client, rollouts)
+        wanted = {
+            each for queue in self._queues.values() for other in queue for each in self._upstreams.serving(other.model)
+        }
+        if (upstream := self._upstreams.with_room(asked.rollouts, asked.model, wanted)) is not None:
+            self._take(upstream, asked)
             return upstream
-        self._make_place(client)
-        waiting = _Waiting(client, rollouts)
-        self._queues.setdefault(client, deque()).append(waiting)
+        self._make_place(asked.client)
+        self._queues.setdefault(asked.client, deque()).append(asked)
         self.dispatch()
         try:
-            return await waiting.turn
+            return await asked.turn
         except asyncio.CancelledError:
-            self._forget(waiting)
-            if waiting.turn.done() and not waiting.turn.cancelled() and waiting.turn.exception() is None:
-                self._leave(waiting.turn.result(), client, rollouts)
+            self._forget(asked)
+            if asked.turn.done() and not asked.turn.cancelled() and asked.turn.exception() is None:
+                self._leave(asked.turn.result(), asked)
             raise
 
     def _make_place(self, client: str) -> None:
@@ -122,17 +136,17 @@ class Admission:
         if not evicted.turn.done():
             evicted.turn.set_exception(full)
 
-    def _take(self, upstream: Upstream, client: str, rollouts: int) -> None:
-        upstream.used += rollouts
-        self._underway[client] += rollouts
+    def _take(self, upstream: Upstream, asked: _Waiting) -> None:
+        upstream.used += asked.rollouts
+        self._underway[asked.client] += asked.rollouts
         self.running += 1
 
-    def _leave(self, upstream: Upstream, client: str, rollouts: int) -> None:
-        upstream.used -= rollouts
+    def _leave(self, upstream: Upstream, asked: _Waiting) -> None:
+        upstream.used -= asked.rollouts
         self.running -= 1
-        self._underway[client] -= rollouts
-        if not self._underway[client]:
-            del self._underway[client]
+        self._underway[asked.client] -= asked.rollouts
+        if not self._underway[asked.client]:
+            del self._underway[asked.client]
         self.dispatch()
 
     def _forget(self, waiting: _Waiting) -> None:

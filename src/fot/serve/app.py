@@ -93,31 +93,37 @@ class Routes:
         except Exception as error:
             response = self._failed(error)
         desk.gauges.requests.labels(mode, str(response.status_code)).inc()
-        log.info("chat %s %s for %s after %.2f s", mode, response.status_code, client, time.monotonic() - began)
+        run = response.headers.get("x-fot-run", "-")
+        log.info(
+            "chat %s %s for %s after %.2f s, run %s", mode, response.status_code, client, time.monotonic() - began, run
+        )
         return response
 
     async def _vote(self, request: Request, asked: Asked, client: str) -> Response:
         desk = self._desk
         job = desk.begin(asked, client)
-        if asked.is_stream:
-            return await VotedResponse.begin(desk, job, request.receive)
-        async with disconnected(request.receive) as leaving:
-            await asyncio.wait({job.work, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if not job.work.done():
-                await job.leave()
-                return Response(status_code=499)
-        result = job.work.result()
+        try:
+            if asked.is_stream:
+                return await VotedResponse.begin(desk, job, request.receive)
+            async with disconnected(request.receive) as leaving:
+                await asyncio.wait({job.work, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                if not job.work.done():
+                    await job.leave()
+                    return Response(status_code=499)
+            result = job.work.result()
+        except Exception as error:
+            return self._failed(error, job.headers if job.id in desk.board.runs else None)
         headers = job.headers if result.votes else {**job.headers, "x-fot-reason": "no-answer"}
         return JSONResponse(job.writer.whole(result, asked.commit), headers=headers)
 
-    def _failed(self, error: Exception) -> Response:
+    def _failed(self, error: Exception, headers: dict[str, str] | None = None) -> Response:
         if isinstance(error, Refused):
             code = "rate_limit_exceeded" if error.status == 429 else "unavailable"
-            return refusal(Failure(error.status, str(error), code=code, retry_after_s=error.retry_after_s))
+            return refusal(Failure(error.status, str(error), code=code, retry_after_s=error.retry_after_s), headers)
         told = failure(error, self._desk.upstreams.hidden)
         if told.code == "internal_error":
             log.error("a bug: %s", type(error).__name__, exc_info=error)
-        return refusal(told)
+        return refusal(told, headers)
 
     async def completions(self, request: Request) -> Response:
         """Not here: a completion has no message that an answer could be told from."""

@@ -161,7 +161,9 @@ class Job:
         try:
             async with contextlib.AsyncExitStack() as held:
                 async with asyncio.timeout_at(due):
-                    upstream = await held.enter_async_context(desk.admission.admitted(self._client, asked.k))
+                    upstream = await held.enter_async_context(
+                        desk.admission.admitted(self._client, asked.k, asked.model)
+                    )
                 engine = upstream.engine
                 if engine is None:
                     raise Refused("no upstream answers", 503, 5.0)
@@ -199,13 +201,19 @@ class Job:
         desk = self._desk
         desk.jobs.discard(self)
         self.view.generated = self.problem.generated
-        failed = work.cancelled() or work.exception() is not None
-        if self.view.state in ("queued", "running"):
+        error = None if work.cancelled() else work.exception()
+        if isinstance(error, Refused):
+            desk.board.remove(self.view)  # it never began: the board is for what did
+        elif self.view.state in ("queued", "running"):
             desk.spend(self._client, self.problem.generated)
             self.view.end("failed" if self.problem.why is None else "interrupted")
             self.view.read_text = None
         if desk.is_draining:
-            (desk.cancelled if failed or self.problem.why else desk.finished).append(self.id)
+            is_cut = work.cancelled() or error is not None or self.problem.why
+            (desk.cancelled if is_cut else desk.finished).append(self.id)
+        state = "refused" if isinstance(error, Refused) else self.view.state
+        why = f" ({self.problem.why})" if self.problem.why else ""
+        log.info("run %s: %s%s, %d rollouts, %d tokens", self.id, state, why, self.asked.k, self.view.generated)
 
 
 def _names(runs: list[str]) -> str:

@@ -215,6 +215,11 @@ class Board:
         if not self._watchers:
             self._dropped.clear()
 
+    def remove(self, view: RunView) -> None:
+        """As if it had never been."""
+        if self.runs.pop(view.id, None) is not None:
+            self._dropped.append(view.id)
+
     def keep_texts(self, view: RunView, texts: list[str]) -> None:
         """Keep the texts of a run that is over, and let the oldest ones go."""
         view.read_text = texts.__getitem__

@@ -96,6 +96,7 @@ class Pass:
     reason: str
     body: bytes
     is_stream: bool
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +143,7 @@ def read(raw: bytes, settings: Settings) -> Asked | Pass:
     reason = _why_pass(body, told, options, settings)
     if reason is not None:
         kept = _capped({key: value for key, value in told.items() if key != "fot"}, settings.max_tokens)
-        return Pass(reason, raw if kept == told else msgspec.json.encode(kept), bool(body.stream))
+        return Pass(reason, raw if kept == told else msgspec.json.encode(kept), bool(body.stream), body.model)
     return _asked(body, told, options, settings)
 
 

@@ -222,7 +222,7 @@ class PassedResponse(_Stream):
     ) -> tuple[Passage, Head, bytes | None]:
         try:
             async with asyncio.timeout_at(due):
-                upstream = await held.enter_async_context(desk.admission.admitted(client, 1))
+                upstream = await held.enter_async_context(desk.admission.admitted(client, 1, asked.model))
                 passage = Passage(upstream, asked)
                 held.push_async_callback(passage.close)
                 held.callback(lambda: desk.spend(client, passage.tokens))

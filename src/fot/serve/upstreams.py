@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import httpx2
 
 from fot.engines import connect
 from fot.engines.base import Engine
 from fot.engines.http import HttpServer
-from fot.errors import EngineError, EngineRefused, EngineTimeout, EngineUnavailable
+from fot.engines.wire import ModelList, decode_json
+from fot.errors import EngineError, EngineProtocolError, EngineRefused, EngineTimeout, EngineUnavailable
 
 __all__ = ["Upstream", "Upstreams"]
 
@@ -30,6 +31,8 @@ class Upstream:
         self.url = url
         self.engine: Engine | None = None
         self.is_up = False
+        self.models: frozenset[str] = frozenset()
+        """Names that it lists; it may answer to others too."""
         self.slots = slots or DEFAULT_SLOTS
         self.used = 0
         self._key = key
@@ -58,8 +61,7 @@ class Upstream:
             async with asyncio.timeout(_CHECK_S):
                 if self.engine is None:
                     await self._connect()
-                else:
-                    await self._look()
+                await self._look()
         except (EngineError, TimeoutError) as error:
             self._silent += 1
             is_late = isinstance(error, EngineTimeout | TimeoutError)
@@ -75,10 +77,14 @@ class Upstream:
 
     async def _look(self) -> None:
         try:
-            await self.server.get("/v1/models", within_s=_CHECK_S / 2)
+            listed = decode_json(await self.server.get("/v1/models", within_s=_CHECK_S / 2), ModelList)
+        except EngineProtocolError:  # an odd list is no list, but somebody answers
+            return
         except EngineRefused as error:
             if not error.is_missing:
                 raise
+            return
+        self.models = frozenset(model.id for model in listed.data)
 
     async def _connect(self) -> None:
         engine = await connect(self.url, **({"api_key": self._key} if self._key else {}))
@@ -116,9 +122,13 @@ class Upstreams:
         """How many answer."""
         return sum(upstream.is_up for upstream in self.all)
 
-    def with_room(self, rollouts: int) -> Upstream | None:
-        """The one with the most room for a problem, if any has enough."""
-        fit = [upstream for upstream in self.all if upstream.has_room(rollouts)]
+    def serving(self, model: str | None) -> list[Upstream]:
+        """Those that list the model; where none does, all of them: servers answer to more names than they list."""
+        return [upstream for upstream in self.all if model in upstream.models] or self.all
+
+    def with_room(self, rollouts: int, model: str | None, beside: Collection[Upstream] = ()) -> Upstream | None:
+        """The one with the most room for a problem, if any that serves its model, beside these, has enough."""
+        fit = [each for each in self.serving(model) if each not in beside and each.has_room(rollouts)]
         return max(fit, key=lambda upstream: upstream.slots - upstream.used, default=None)
 
     async def check(self) -> None:

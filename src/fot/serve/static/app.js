@@ -169,7 +169,7 @@
 
   function drawCard(run, card) {
     card.name.textContent = run.answer ?? (run.state === "queued" ? "waiting" : "…");
-    card.said.textContent = run.saved ? `${run.state}, ${Math.round(run.saved * 100)} % saved` : `${run.state}, k ${run.k}`;
+    card.said.textContent = run.saved ? `${run.state}, ${Math.round(run.saved * 100)}% saved` : `${run.state}, k ${run.k}`;
     card.question.textContent = run.question || run.model;
     card.button.setAttribute("aria-pressed", String(run.id === chosen));
     Funnel.draw(card.canvas, run, { mini: true, order: "tokens" });
@@ -203,8 +203,17 @@
     }
     chosen = id;
     if (isByReader) history.replaceState(null, "", `#${id}`);
+    if (isByReader) showCard(id);
     closeLane();
     ask();
+  }
+
+  /* Its card in the middle of the list, which lies across on a phone; the page itself stays where it is. */
+  function showCard(id) {
+    const [list, item] = [$("runs"), cards.get(id)?.item];
+    if (!item) return;
+    const [around, own] = [list.getBoundingClientRect(), item.getBoundingClientRect()];
+    list.scrollBy(own.left - around.left - (around.width - own.width) / 2, own.top - around.top - (around.height - own.height) / 2);
   }
 
   function drawRun(run) {
@@ -242,7 +251,7 @@
   /* What was saved against running all to their end, which is an estimate where rollouts were stopped. */
   function savedOf(run) {
     if (run.saved === null) return ["–", run.result ? "not known" : "not known yet"];
-    const percent = (part) => `${Math.round(part * 100)} %`;
+    const percent = (part) => `${Math.round(part * 100)}%`;
     if (!run.result) return [`≈ ${percent(run.saved)}`, "of tokens, so far"];
     const about = run.result.savings.basis.startsWith("estimated") ? "≈ " : "";
     return [about + percent(run.saved), `of tokens, ${percent(run.result.savings.attention)} of attention`];
@@ -253,7 +262,7 @@
     const height = `${Math.max(180, Math.min(46 + run.lanes.length * 13, Math.max(420, window.innerHeight * 0.62)))}px`;
     if (canvas.style.height !== height) canvas.style.height = height;
     layout = Funnel.draw(canvas, run, { selected: lane, order: $("order").value });
-    const most = `hesitating: ${layout.tense} or more markers per 1,000 characters`;
+    const most = `thickest: ${layout.tense} or more markers per 1,000 characters`;
     if ($("most").textContent !== most) $("most").textContent = most;
     const words = Funnel.summary(run);
     if (canvas.getAttribute("aria-label") !== words) canvas.setAttribute("aria-label", words);
@@ -370,7 +379,8 @@
     const items = states.map((state) => [make("canvas", { ariaHidden: "true" }), state]);
     const scale = make("canvas", { className: "scale", ariaHidden: "true" });
     $("legend").replaceChildren(
-      make("li", {}, "calm", scale, make("span", { id: "most", textContent: $("most")?.textContent ?? "hesitating" })),
+      make("li", { className: "shades" }, "calm", scale, "hesitating",
+        make("span", { id: "most", className: "most", textContent: $("most")?.textContent ?? "" })),
       ...items.map(([canvas, state]) => make("li", {}, canvas, make("span", {}, make("b", { textContent: state }), ` ${STATES[state]}`))));
     for (const [canvas, state] of items) Funnel.mark(canvas, state);
     Funnel.scale(scale);
