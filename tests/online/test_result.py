@@ -11,7 +11,7 @@ from fot.online.result import Result, RolloutResult, Usage
 
 def rollout(at, tokens, generated, reason, failure=None):
     fate = {"abort": Fate.PRUNED, None: Fate.FAILED}.get(reason, Fate.FINISHED)
-    return RolloutResult(at, tokens, fate, None, reason, generated, failure, "")
+    return RolloutResult(at, tokens, fate, None, reason, generated, failure, "", 0, "")
 
 
 def result_with(*rollouts):

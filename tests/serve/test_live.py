@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from fot.core.policy import Fate
+from fot.core.vote import Ballot, plurality
+from fot.engines.scripted import Pace
 from fot.online.events import Banked, Finished, Progress, Pruned
+from fot.online.result import Result, RolloutResult, Usage
 from fot.serve.live import RunView
 from fot.serve.protocol import Asked, read
+from fot.serve.replies import told
 from fot.serve.settings import Settings
-from tests.serve.house import MESSAGES, House
+from tests.serve.house import MESSAGES, House, rollout
 from tests.serve.test_abuse import get, post
 
 
@@ -44,6 +50,38 @@ def test_what_was_saved_so_far_errs_downwards(events, saved):
 
 def test_what_a_client_wrote_is_shown_short():
     assert len(view_of([]).as_json()["model"]) == 200
+
+
+def test_what_came_after_the_decision_does_not_contradict_it():
+    before, after = "So \\boxed{24}. I am sure of it. ", "Wait, no, it is \\boxed{18}.</think>It is \\boxed{18}."
+    ends = [*range(4, len(before + after), 4), len(before + after)]
+    changed = [replace(rollout(n), text=before + after, token_ends=ends, n_tokens=len(ends)) for n in range(4)]
+    pace = Pace(chunk_tokens=40, turns=1)  # all at once: the engine is ahead of every decision
+    with House(changed, k=4, pace=pace, policy="fot:checkpoints=8") as house:
+        answer = post(house).json()
+        lane = get(house, f"/live/runs/{answer['fot']['id']}/lanes/0").json()
+    assert answer["fot"]["votes"] == {"24": 4}
+    message = answer["choices"][0]["message"]
+    assert message["content"] == "\\boxed{24}"
+    assert message["reasoning"] == before
+    assert (lane["text"], lane["decided"]) == (before + after, len(before))
+
+
+@pytest.mark.parametrize(
+    ("commit", "text", "answer", "content"),
+    [
+        ("boxed", "\\boxed{7}</think>It is \\boxed{7}.", "7", "It is \\boxed{7}."),
+        ("boxed", "\\boxed{7}</think>It", "7", "\\boxed{7}"),  # stopped amid its last words
+        ("boxed", "\\boxed{7}", "7", "\\boxed{7}"),  # amid its thoughts
+        ("choice", "</think>Answer: C. Therefore", "C", "Answer: C. Therefore"),
+        ("code", "</think>```\n1\n```\nThis", "1", "```\n1\n```\nThis"),
+    ],
+)
+def test_the_content_holds_the_answer_where_a_rollout_was_stopped(commit, text, answer, content):
+    made = RolloutResult(0, 9, Fate.BANKED, answer, None, 9, None, f"{text}</think>", len(text), text)
+    verdict = plurality([Ballot(0, answer)])
+    result = Result(verdict, (made,), Usage(0, 0, 9, 0, 0, 0), "fot", "stream", "exact", 1.0, False)
+    assert told(result, commit).content == content
 
 
 def test_in_the_end_the_view_tells_what_the_answer_tells():

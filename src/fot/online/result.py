@@ -30,6 +30,11 @@ class RolloutResult:
     generated: int
     failure: str | None
     text: str
+    """Everything that came, what came after its decision included."""
+    decided_chars: int
+    """Characters of the text up to its decision."""
+    said: str
+    """The text that goes with its answer: all, or up to its decision where it came to another answer after that."""
 
     def as_json(self) -> dict[str, object]:
         """Everything but the text."""
@@ -99,9 +104,14 @@ class Result:
 
     @property
     def text(self) -> str | None:
-        """The shortest text that commits to the winner; None when there is no winner."""
+        """What the speaker said; None when there is no winner."""
+        return None if self.speaker is None else self.speaker.said
+
+    @property
+    def speaker(self) -> RolloutResult | None:
+        """The rollout with the shortest text that commits to the winner; None when there is no winner."""
         winners = [rollout for rollout in self.rollouts if rollout.answer is not None and rollout.answer == self.answer]
-        return min(winners, key=lambda rollout: (len(rollout.text), rollout.id)).text if winners else None
+        return min(winners, key=lambda rollout: (len(rollout.said), rollout.id), default=None)
 
     def savings_against(self, lengths: Sequence[int]) -> Savings:
         """What was saved, of tokens truly generated, against rollouts that ran to these lengths."""
@@ -195,9 +205,11 @@ def result_of(run: Run, policy: str, way: Way) -> Result:
 
 def _rollout(at: int, tokens: int, fate: Fate, answer: str | None, lane: Lane | None) -> RolloutResult:
     if lane is None:
-        return RolloutResult(at, 0, fate, None, None, 0, None, "")
+        return RolloutResult(at, 0, fate, None, None, 0, None, "", 0, "")
     failure = None if lane.failure is None else str(lane.failure)
     reason = "abort" if lane.finish_reason is None and failure is None else lane.finish_reason
     # Where the engine's own counts are not used, both sums are of our estimates.
     generated = max(lane.generated, tokens) if lane.text.cut == "estimated" else lane.generated
-    return RolloutResult(at, tokens, fate, answer, reason, generated, failure, lane.text.text)
+    whole, decided = lane.text.prefix(at, lane.text.tokens), lane.text.prefix(at, tokens)
+    said = lane.text.text if whole.answer == answer else decided.text
+    return RolloutResult(at, tokens, fate, answer, reason, generated, failure, lane.text.text, decided.chars, said)

@@ -241,7 +241,8 @@ class Routes:
         number = next((number for number in known if str(number) == request.path_params["lane"]), None)
         if view is None or number is None or view.read_text is None:
             return refusal(Failure(404, "this text is not kept", code="not_found"))
-        return JSONResponse({"id": number, "text": view.read_text(number), "markers": view.markers})
+        text, decided = view.read_text(number)
+        return JSONResponse({"id": number, "text": text, "decided": decided, "markers": view.markers})
 
 
 def _asset(name: str) -> bytes:

@@ -15,7 +15,7 @@ from fot.online.result import Result
 from fot.serve.admission import Admission, Buckets, Refused
 from fot.serve.gauges import Gauges
 from fot.serve.guard import Keys
-from fot.serve.live import Board, RunView
+from fot.serve.live import Board, LaneText, RunView
 from fot.serve.problems import Interrupted, Problem
 from fot.serve.protocol import Asked, BadRequest
 from fot.serve.replies import Writer, summary
@@ -191,7 +191,9 @@ class Job:
             summary(self.id, result),
         )
         if desk.settings.view == "full":
-            desk.board.keep_texts(self.view, [rollout.text for rollout in result.rollouts])
+            desk.board.keep_texts(
+                self.view, [LaneText(rollout.text, rollout.decided_chars) for rollout in result.rollouts]
+            )
         else:
             self.view.read_text = None
         if desk.settings.log_texts:

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import cast
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -19,7 +19,7 @@ from fot.online.events import Banked, Cancelled, Event, Failed, Finished, Progre
 from fot.online.result import Result, likely_lengths
 from fot.serve.protocol import Asked
 
-__all__ = ["Board", "LaneView", "RunView"]
+__all__ = ["STOPPED", "Board", "LaneText", "LaneView", "RunView"]
 
 TICK_S = 0.25
 HISTORY = 48
@@ -28,7 +28,14 @@ _BACKLOG = 16
 _QUESTION = 2000
 _NAME = 200
 """Characters of what a client wrote that are shown."""
-_STOPPED = ("banked", "pruned", "cancelled")
+STOPPED = ("banked", "pruned", "cancelled")
+
+
+class LaneText(NamedTuple):
+    """The text of one rollout, and how many of its characters came before it was stopped."""
+
+    text: str
+    decided: int
 
 
 class LaneView:
@@ -80,7 +87,7 @@ class RunView:
         """Tokens that were generated in all, once it is over."""
         self.markers = asked.spec.kernel.markers
         """What counts as hesitation."""
-        self.read_text: Callable[[int], str] | None = None
+        self.read_text: Callable[[int], LaneText] | None = None
         self.text_bytes = 0
         self._began = time.time()
         self._ended: float | None = None
@@ -178,7 +185,7 @@ class RunView:
             return cast(dict[str, float | None], self.result["savings"])["tokens"]
         tokens = [lane.tokens for lane in self.lanes]
         lengths = likely_lengths(tokens, [lane.has_ended for lane in self.lanes])
-        stopped = [number for number, lane in enumerate(self.lanes) if lane.state in _STOPPED]
+        stopped = [number for number, lane in enumerate(self.lanes) if lane.state in STOPPED]
         return sum(lengths[n] - tokens[n] for n in stopped) / max(sum(lengths), 1) if stopped else None
 
     def _now(self) -> dict[str, object]:
@@ -220,10 +227,10 @@ class Board:
         if self.runs.pop(view.id, None) is not None:
             self._dropped.append(view.id)
 
-    def keep_texts(self, view: RunView, texts: list[str]) -> None:
+    def keep_texts(self, view: RunView, texts: list[LaneText]) -> None:
         """Keep the texts of a run that is over, and let the oldest ones go."""
         view.read_text = texts.__getitem__
-        view.text_bytes = sum(4 * len(text) if not text.isascii() else len(text) for text in texts)
+        view.text_bytes = sum(4 * len(text) if not text.isascii() else len(text) for text, _ in texts)
         total = sum(run.text_bytes for run in self.runs.values())
         for run in self.runs.values():
             if total <= self._text_bytes:

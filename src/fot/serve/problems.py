@@ -11,7 +11,7 @@ from fot.online.api import Options, Session
 from fot.online.controller import Plan
 from fot.online.lane import Limits
 from fot.online.result import Result
-from fot.serve.live import RunView
+from fot.serve.live import STOPPED, LaneText, RunView
 from fot.serve.protocol import Asked
 
 __all__ = ["Interrupted", "Problem"]
@@ -55,11 +55,6 @@ class Problem:
     def generated(self) -> int:
         """Tokens generated so far, as the engine told them."""
         return sum(lane.generated for lane in self._session.lanes) if self._session else 0
-
-    @property
-    def texts(self) -> list[str]:
-        """All texts as they stand."""
-        return [lane.text.text for lane in self._session.lanes] if self._session else []
 
     async def run(self, engine: Engine) -> Result:
         """Run to the result, which is partial when it was interrupted."""
@@ -111,5 +106,9 @@ class Problem:
                 if not self.has_begun.is_set() and self.view.tokens:
                     self.has_begun.set()
 
-    def _read_text(self, rollout: int) -> str:
-        return self.texts[rollout] if rollout < len(self.texts) else ""
+    def _read_text(self, rollout: int) -> LaneText:
+        lanes = self._session.lanes if self._session else ()
+        if rollout >= len(lanes):
+            return LaneText("", 0)
+        seen, text = self.view.lanes[rollout], lanes[rollout].text
+        return LaneText(text.text, text.chars_at(seen.tokens) if seen.state in STOPPED else text.chars)

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from fot.core.answers import answer_key
+from fot.core.commit import committed_answer
 from fot.core.policy import Fate
 from fot.errors import ConfigError, EngineError, EngineRefused, EngineTimeout, EngineUnavailable, FotError
 from fot.online.result import Result, RolloutResult
@@ -25,7 +27,7 @@ _DENIED = (401, 403)
 _UNREAD = (408, 413)
 """The rest of the request is not going to be read: the connection is of no use any more."""
 _FIELDS = {"vllm": "reasoning"}
-_STATEMENTS = {"boxed": "\\boxed{{{}}}", "paper": "\\boxed{{{}}}", "choice": "Answer: {}"}
+_STATEMENTS = {"boxed": "\\boxed{{{}}}", "paper": "\\boxed{{{}}}", "choice": "Answer: {}", "code": "```\n{}\n```"}
 
 
 def frame(value: object) -> bytes:
@@ -148,29 +150,30 @@ class Told(NamedTuple):
 
 
 def told(result: Result, commit: str) -> Told:
-    """The winner's shortest text; without a winner the first that finished, else the longest that there is."""
-    rollout = _speaker(result)
+    """What the speaker said; without a winner what the first that finished said, else the longest text."""
+    rollout = result.speaker or _somebody(result)
     if rollout is None:
         return Told("", "", "stop")
     reason = "length" if rollout.finish_reason == "length" and rollout.fate is Fate.FINISHED else "stop"
-    thought, tag, rest = rollout.text.partition(REASONING_END)
-    if tag:
-        return Told(thought.strip("\n"), rest.lstrip("\n") or _statement(rollout.answer, commit), reason)
-    if any(REASONING_END in other.text for other in result.rollouts) and rollout.answer is not None:
-        # It was stopped amid its thoughts, as others of the run that have an end of thought show.
-        return Told(thought.strip("\n"), _statement(rollout.answer, commit), reason)
-    return Told("", rollout.text, reason)
+    thought, tag, rest = rollout.said.partition(REASONING_END)
+    # One that was stopped amid its thoughts shows no end of them, but others of the run do.
+    thinks = bool(tag) or (rollout.answer is not None and any(REASONING_END in other.text for other in result.rollouts))
+    if not thinks:
+        return Told("", rollout.said, reason)
+    return Told(thought.strip("\n"), _last_words(rollout, rest.lstrip("\n"), commit), reason)
 
 
-def _statement(answer: str | None, commit: str) -> str:
-    """An answer that was committed to in thought, said aloud."""
-    return "" if answer is None else _STATEMENTS.get(commit, "{}").format(answer)
+def _last_words(rollout: RolloutResult, said: str, commit: str) -> str:
+    """What it said after its thoughts; its answer alone where it was stopped before that could be read there."""
+    if rollout.answer is None or (said and rollout.fate is Fate.FINISHED):
+        return said
+    written = committed_answer(REASONING_END + said, commit)
+    if written is not None and answer_key(written) == rollout.answer:
+        return said
+    return _STATEMENTS.get(commit, "{}").format(rollout.answer)
 
 
-def _speaker(result: Result) -> RolloutResult | None:
-    winners = [r for r in result.rollouts if r.answer is not None and r.answer == result.answer]
-    if winners:
-        return min(winners, key=lambda rollout: (len(rollout.text), rollout.id))
+def _somebody(result: Result) -> RolloutResult | None:
     finished = [r for r in result.rollouts if r.fate is Fate.FINISHED and r.text]
     return finished[0] if finished else max(result.rollouts, key=lambda r: len(r.text), default=None)
 

@@ -325,8 +325,12 @@
     $("lane-title").textContent = `Rollout ${which}: ${each.state}, ${number(each.tokens)} tokens${each.answer === null ? "" : `, answers ${each.answer}`}`;
     const answer = await fetch(`/live/runs/${encodeURIComponent(id)}/lanes/${which}`);
     if (id !== chosen || which !== lane) return;
-    const told = answer.ok ? await answer.json() : { text: "This text is not kept.", markers: [] };
-    $("text").replaceChildren(...marked(told.text, told.markers));
+    const told = answer.ok ? await answer.json() : { text: "This text is not kept.", decided: Infinity, markers: [] };
+    const characters = [...told.text]; // as the server counts them
+    const after = characters.slice(told.decided).join("");
+    $("text").replaceChildren(...marked(characters.slice(0, told.decided).join(""), told.markers),
+      ...(after ? [make("span", { className: "after", textContent: after })] : []));
+    $("note").textContent = `Marked is what counts as hesitation.${after ? " What is pale came after the decision, until the server behind had stopped: it counts for nothing." : ""}`;
     if (isFirst) $("lane-title").focus();
     if (run.state === "running") textTimer = setTimeout(() => readLane(false), 1000);
   }
