@@ -259,7 +259,8 @@
 
   function drawFunnel(run) {
     const canvas = $("funnel");
-    const height = `${Math.max(180, Math.min(46 + run.lanes.length * 13, Math.max(420, window.innerHeight * 0.62)))}px`;
+    const [legible, roomy] = [9.2, 13].map((pitch) => 46 + run.lanes.length * pitch); // below 9 a lane shows no answer
+    const height = `${Math.max(180, Math.min(roomy, Math.max(420, window.innerHeight * 0.62, Math.min(legible, 900))))}px`;
     if (canvas.style.height !== height) canvas.style.height = height;
     layout = Funnel.draw(canvas, run, { selected: lane, order: $("order").value });
     const most = `thickest: ${layout.tense} or more markers per 1,000 characters`;
