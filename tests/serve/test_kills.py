@@ -14,7 +14,8 @@ import time
 import pytest
 
 from fot.engines.scripted import Pace
-from tests.serve.house import MESSAGES, House, spiders
+from tests.serve.house import House, spiders
+from tests.serve.llama import RealHouse
 
 KILLS = int(os.environ.get("FOT_KILLS", "12"))
 K = 8
@@ -24,10 +25,32 @@ LIFE_S = 0.5
 PATIENCE_S = 20.0
 
 
-def request(*, stream):
-    body = json.dumps({"model": "scripted", "messages": MESSAGES, "stream": stream}).encode()
+def request(house, *, stream):
+    body = json.dumps(house.asked(stream=stream, ignore_eos=True)).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n\r\n"
     return head.encode() + body
+
+
+def kill(house, number, after_s):
+    """A client that asks and is gone after some time."""
+    with socket.create_connection(("127.0.0.1", house.port), timeout=20) as line:
+        line.sendall(request(house, stream=bool(number % 2)))
+        if number % 3 == 0:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a reset, not a farewell
+        time.sleep(after_s)
+
+
+def test_killed_clients_of_a_real_server():
+    """Its books leave out what was stopped, so only what runs is looked at."""
+    chance = random.Random(7)
+    with RealHouse(policy="sc") as house:
+        caught = 0
+        for number in range(KILLS):
+            kill(house, number, chance.uniform(0, LIFE_S))
+            caught += bool(house.script.running)
+            house.settle()
+        assert caught
+    print(f"{KILLS} killed, {caught} of them while rollouts ran, nothing runs on")  # noqa: T201 - as below
 
 
 @pytest.mark.parametrize("dialect", ["sglang", "vllm"])
@@ -39,11 +62,7 @@ def test_killed_clients(dialect):
         books: dict[str, int] = {}
         untold, most = 0, 0
         for number in range(KILLS):
-            with socket.create_connection(("127.0.0.1", house.port), timeout=20) as line:
-                line.sendall(request(stream=bool(number % 2)))
-                if number % 3 == 0:
-                    line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a reset, not a farewell
-                time.sleep(chance.uniform(0, LIFE_S))
+            kill(house, number, chance.uniform(0, LIFE_S))
             before, untold = untold, compare(house, books, untold)
             most = max(most, untold - before)
         assert house.call(house.script.counters()).running == 0
