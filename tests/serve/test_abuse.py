@@ -154,6 +154,25 @@ def test_odd_lengths(house, length):
     assert told.split(b" ")[1] in (b"400", b"413")
 
 
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ncontent-length: 6", b"400"),
+        (b"GET /health HTTP/1.1\r\nhost: localhost\r\nhost: evil.example", b"400"),
+        (b"GET /health HTTP/1.1\r\nhost: localhost\r\nx: a\0b", b"400"),
+        (b"\x16\x03\x01\x02\x00\x01\x00", b"400"),  # TLS
+        (b"GET /health HTTP/1.0", b"403"),  # no host
+        (b"CONNECT evil.example:443 HTTP/1.1\r\nhost: localhost\r\nconnection: close", b"404"),
+        (b"GET http://evil.example/health HTTP/1.1\r\nhost: localhost\r\nconnection: close", b"404"),
+        (b"GET /health%0d%0ax-evil:1 HTTP/1.1\r\nhost: localhost\r\nconnection: close", b"404"),
+    ],
+)
+def test_heads_that_are_none(house, head, status):
+    told = raw(house, head + b"\r\n\r\n")
+    assert told.split(b" ")[1] == status
+    assert b"x-evil" not in told.lower()
+
+
 def test_slow_bodies(house):
     head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{"
     assert raw(house, head).split(b" ")[1] == b"408"
