@@ -90,6 +90,8 @@ def test_a_box_of_the_prompt_is_an_echo_until_the_reasoning_has_closed():
         ("I like B", None),
         ("Answer: K", None),
         ("Answer: I'm not sure", None),
+        ("ANSWER: C", "C"),
+        ("the Answer IS (c), no: (C)", None),
         ("Answer: C</think> hm", None),
     ],
 )

@@ -26,6 +26,7 @@ from tests.pools.rows import Fields, Make, row, write_lines
 PIECES = [
     "Wait, ", "Wait", "perhaps ", "no,", "But wait", "aaa", "x = 3 ", "\\boxed{", "}", "{", "1", "C", "\\boxed{C}",
     "\\boxed{2}", "\\boxed{}", "\\boxed{\\text{B}}", "</think>", "</thi", "Answer: D ", "answer is (A)", "Choice B",
+    "aNSWER: B ", "anſwer: C", "the ANSWER IS ", "Answer", ": A ",
     "\n```\n", "```", "Final Answer: 7\n", "é", "𝔘", "’", "\n",
 ]  # fmt: skip
 PROMPT = "Put it into \\boxed{C} please"
@@ -105,6 +106,20 @@ def test_a_detector_does_nothing_before_its_beginning(text: str, detector: str, 
     echoes = None if "</think>" in text[:start] else prompt
     later = [(start + end, answer) for end, answer in commitments(text[start:], detector, echoes)]
     assert commitments(text, detector, prompt) == later
+
+
+@given(text=texts, detector=st.sampled_from(sorted(scan._SIGNS)))
+@settings(max_examples=600)
+def test_a_detector_does_nothing_between_its_beginning_and_the_first_sign(text: str, detector: str) -> None:
+    beginning = scan._BEGINNINGS[detector]
+    behind = text.partition(beginning)[2]
+    small = behind.encode().lower()  # ASCII letters alone
+    found = [at for at in map(small.find, scan._SIGNS[detector]) if at >= 0]
+    rest = small[min(found, default=len(small)) :].decode()
+    rest = behind[len(behind) - len(rest) :]
+    shift = len(text) - len(rest) - len(beginning)
+    later = [(shift + end, answer) for end, answer in commitments(beginning + rest, detector)] if rest else []
+    assert commitments(text, detector) == later
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ _STYLE = r"\\(?:text|textbf|mathrm|mathbf)\{"
 _STATED = r"(?i:answer)[\s*_}]{0,6}(?:(?i:is)\b|[:=])[\s*_:]{0,8}"
 _OPENING = r"[\s*_(\[$]{0,6}"
 # One search finds where a statement may begin; only there are the patterns tried. Twice as fast as four searches.
-_BEGINNING = re.compile(r"[aA\\](?:(?i:nswer)|boxed\{)")
+_BEGINNING = re.compile(r"[aA\\](?:(?ai:nswer)|boxed\{)")
 _LETTER_ENDS = tuple(
     re.compile(pattern)
     for pattern in (

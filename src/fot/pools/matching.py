@@ -7,7 +7,7 @@ knowing how the strings can overlap (for most kernels: hardly) says where to loo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import groupby
@@ -51,6 +51,19 @@ class Texts:
     def decoded(self, start: int, end: int) -> str:
         """The characters between two byte positions."""
         return str(self._view[start:end], "utf-8")
+
+    def first(self, starts: _Positions, strings: Sequence[bytes]) -> _Positions:
+        """For each text the byte, not before its place in `starts`, at which one of `strings` first starts.
+
+        Where there is none, the end of the text. The strings are in small letters and stand for ASCII of any case.
+        """
+        found = self.bounds[1:].copy()
+        for at in np.flatnonzero(starts < found).tolist():
+            text = bytes(self._view[starts[at] : found[at]]).lower()
+            places = [place for place in map(text.find, strings) if place >= 0]
+            if places:
+                found[at] = starts[at] + min(places)
+        return found
 
     def chars(self, positions: _Positions) -> _Positions:
         """Characters before each of these byte positions."""

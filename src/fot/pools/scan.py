@@ -33,6 +33,10 @@ _GROUP_BYTES = 64 << 20
 # an echo of the prompt is an answer): it may begin to read there. A detector not named here is given whole texts.
 _BEGINNINGS = {"boxed": "\\boxed{", "choice": _REASONING_END, "code": _REASONING_END}
 
+# Behind its beginning a detector finds nothing before the first of these, in ASCII letters of any case, and remembers
+# nothing of what is between: most of what follows the reasoning need not be seen either.
+_SIGNS = {"choice": (b"answer", b"\\boxed{")}
+
 
 @dataclass(frozen=True, slots=True)
 class Markers:
@@ -149,12 +153,16 @@ def _steps(
     texts: Texts, starts: Ints, ended: Ints, detector: str, prompts: Sequence[str | None], first_row: int
 ) -> Iterator[_Step]:
     """The commitments of each text, read from its place in `starts`; its reasoning ends at its place in `ended`."""
+    opening = _BEGINNINGS[detector] if detector in _SIGNS else ""
+    if opening:
+        starts = texts.first(starts + len(opening), _SIGNS[detector])
     where = np.flatnonzero(starts < texts.bounds[1:])
-    places = (where, starts[where], texts.bounds[where + 1], texts.chars(starts[where]), ended[where] < starts[where])
-    for which, start, end, chars, has_ended in zip(*(place.tolist() for place in places), strict=True):
+    chars = texts.chars(starts[where]) - len(opening)
+    places = (where, starts[where], texts.bounds[where + 1], chars, ended[where] < starts[where])
+    for which, start, end, before, has_ended in zip(*(place.tolist() for place in places), strict=True):
         prompt = None if has_ended else prompts[which]
-        for step in commitments(texts.decoded(start, end), detector, prompt):
-            yield _Step(first_row + which, chars + step.end, step.answer)
+        for step in commitments(opening + texts.decoded(start, end), detector, prompt):
+            yield _Step(first_row + which, before + step.end, step.answer)
 
 
 def _joined_markers(found: Sequence[_Found], bases: Ints) -> Markers:
