@@ -394,6 +394,14 @@ def test_upstreams_that_come_up_are_used():
         assert post(house).json()["fot"]["answer"] == "24"
 
 
+def test_an_upstream_that_goes_is_found_out_by_whoever_asks_it():
+    with House(health_s=600.0, retries=1) as house:
+        assert post(house).status_code == 200
+        house.call(house.upstream.__aexit__())
+        assert post(house).status_code == 503
+        assert get(house, "/health").json()["upstreams_up"] == 0  # long before its next look
+
+
 # --- too much
 
 

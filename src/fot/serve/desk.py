@@ -170,7 +170,7 @@ class Job:
                 self.writer.engine = engine.name
                 timer = loop.call_at(due, self.interrupt, "deadline")
                 try:
-                    result = await self.problem.run(engine)
+                    result = await self.problem.run(engine, upstream.doubt)
                 finally:
                     timer.cancel()
         except TimeoutError:

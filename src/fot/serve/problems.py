@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 
 from fot.engines.base import Engine
 from fot.errors import FotError
 from fot.online.api import Options, Session
 from fot.online.controller import Plan
+from fot.online.events import Failed, Retried
 from fot.online.lane import Limits
 from fot.online.result import Result
 from fot.serve.live import STOPPED, LaneText, RunView
@@ -56,8 +58,8 @@ class Problem:
         """Tokens generated so far, as the engine told them."""
         return sum(lane.generated for lane in self._session.lanes) if self._session else 0
 
-    async def run(self, engine: Engine) -> Result:
-        """Run to the result, which is partial when it was interrupted."""
+    async def run(self, engine: Engine, on_trouble: Callable[[], None] = lambda: None) -> Result:
+        """Run to the result, which is partial when it was interrupted; `on_trouble` when a rollout fails."""
         asked = self._asked
         options = Options(
             policy=asked.spec,
@@ -72,7 +74,7 @@ class Problem:
         self._session = session = Session(engine, asked.messages, options)
         self.view.begin()
         self.view.read_text = self._read_text
-        self._task = asyncio.ensure_future(self._follow(session))
+        self._task = asyncio.ensure_future(self._follow(session, on_trouble))
         if self.why is not None:
             self._task.cancel()
         try:
@@ -98,11 +100,13 @@ class Problem:
         elif self._task is not None:
             self._task.cancel()
 
-    async def _follow(self, session: Session) -> None:
+    async def _follow(self, session: Session, on_trouble: Callable[[], None]) -> None:
         async with contextlib.aclosing(session.events()) as events:  # type: ignore[type-var]
             async for event in events:
                 self._is_live = True
                 self.view.note(event)
+                if isinstance(event, Retried | Failed):
+                    on_trouble()
                 if not self.has_begun.is_set() and self.view.tokens:
                     self.has_begun.set()
 

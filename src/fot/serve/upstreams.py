@@ -38,6 +38,7 @@ class Upstream:
         self._key = key
         self._is_fixed = slots is not None
         self._silent = 0
+        self._looking: asyncio.Task[None] | None = None
 
     @property
     def server(self) -> HttpServer:
@@ -75,6 +76,11 @@ class Upstream:
             log.info("%s is up", self.name)
         self.is_up, self._silent = True, 0
 
+    def doubt(self) -> None:
+        """A rollout had trouble with it: look now, so that the next problem goes elsewhere if it is gone."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.ensure_future(self.check())
+
     async def _look(self) -> None:
         try:
             listed = decode_json(await self.server.get("/v1/models", within_s=_CHECK_S / 2), ModelList)
@@ -96,6 +102,9 @@ class Upstream:
         self.engine = engine
 
     async def close(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait({self._looking})
         if self.engine is not None:
             with contextlib.suppress(EngineError, httpx2.HTTPError):
                 await self.engine.close()
