@@ -402,6 +402,21 @@ def test_an_upstream_that_goes_is_found_out_by_whoever_asks_it():
         assert get(house, "/health").json()["upstreams_up"] == 0  # long before its next look
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_problem_whose_upstream_is_gone_begins_anew_on_another(stream):
+    with House() as one, House() as two:
+        urls = tuple(f"{house.upstream.url}/v1" for house in (one, two))
+        with House(upstream=urls, health_s=600.0) as house:
+            one.call(one.upstream.__aexit__())
+            answer = post(house, ASK | {"stream": stream})
+            assert answer.status_code == 200
+            assert '"answer":"24"' in answer.text
+            assert two.generated()
+            assert [upstream.used for upstream in house.desk.upstreams.all] == [0, 0]
+            (view,) = house.desk.board.runs.values()
+            assert view.state == "done"
+
+
 # --- too much
 
 

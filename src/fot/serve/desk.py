@@ -20,7 +20,7 @@ from fot.serve.problems import Interrupted, Problem
 from fot.serve.protocol import Asked, BadRequest
 from fot.serve.replies import Writer, summary
 from fot.serve.settings import Settings
-from fot.serve.upstreams import Upstreams
+from fot.serve.upstreams import Upstream, Upstreams
 
 __all__ = ["Desk", "Job"]
 
@@ -126,11 +126,11 @@ class Job:
         self.id = secrets.token_hex(8)
         self.asked = asked
         self.view = RunView(self.id, asked, has_texts=desk.settings.view == "full")
-        self.problem = Problem(asked, self.view, desk.settings.retries)
-        self.writer = Writer(self.id, asked.model or "", int(time.time()), "", desk.settings.reasoning_field)
-        self.headers = {"x-fot-mode": "vote", "x-fot-run": self.id}
         self._desk = desk
         self._client = client
+        self.problem = self._new_problem()
+        self.writer = Writer(self.id, asked.model or "", int(time.time()), "", desk.settings.reasoning_field)
+        self.headers = {"x-fot-mode": "vote", "x-fot-run": self.id}
         self.work: asyncio.Task[Result] = asyncio.ensure_future(self._run())
         desk.board.add(self.view)
         desk.jobs.add(self)
@@ -154,10 +154,36 @@ class Job:
             self.work.cancel()
             await asyncio.wait({self.work})
 
+    def _new_problem(self) -> Problem:
+        return Problem(self.asked, self.view, self._desk.settings.retries)
+
     async def _run(self) -> Result:
+        """Run on one upstream; on another one when that is lost before it has generated anything."""
+        due = asyncio.get_running_loop().time() + self.asked.deadline_s
+        for _ in self._desk.upstreams.all[1:]:
+            try:
+                return await self._run_on_one(due)
+            except Interrupted as end:
+                if end.why != "lost" or self.view.why or self.view.state != "running":
+                    raise
+            log.info("run %s begins anew on another upstream", self.id)
+            self.view.wait_again()
+            self.problem = self._new_problem()
+        return await self._run_on_one(due)
+
+    def _doubt(self, upstream: Upstream) -> None:
+        """A rollout had trouble: see whether the upstream is gone, and whether the run can begin anew elsewhere."""
+        problem, serving = self.problem, self._desk.upstreams.serving(self.asked.model)
+
+        def see(looked: asyncio.Task[None]) -> None:
+            is_gone = not (looked.cancelled() or upstream.is_up)
+            if is_gone and any(other.is_up for other in serving) and not problem.generated:
+                problem.interrupt("lost")
+
+        upstream.doubt().add_done_callback(see)
+
+    async def _run_on_one(self, due: float) -> Result:
         asked, desk = self.asked, self._desk
-        loop = asyncio.get_running_loop()
-        due = loop.time() + asked.deadline_s
         try:
             async with contextlib.AsyncExitStack() as held:
                 async with asyncio.timeout_at(due):
@@ -168,13 +194,15 @@ class Job:
                 if engine is None:
                     raise Refused("no upstream answers", 503, 5.0)
                 self.writer.engine = engine.name
-                timer = loop.call_at(due, self.interrupt, "deadline")
+                timer = asyncio.get_running_loop().call_at(due, self.interrupt, "deadline")
                 try:
-                    result = await self.problem.run(engine, upstream.doubt)
+                    result = await self.problem.run(engine, lambda: self._doubt(upstream))
                 finally:
                     timer.cancel()
         except TimeoutError:
             raise Interrupted("deadline") from None
+        if self.problem.why == "lost" and not self.problem.generated:
+            raise Interrupted("lost")
         if result.is_interrupted and not result.votes:
             self._count(result)
             raise Interrupted(self.problem.why or "deadline")

@@ -135,6 +135,13 @@ class RunView:
         """It has left the queue."""
         self.state, self.is_dirty = "running", True
 
+    def wait_again(self) -> None:
+        """It begins anew, elsewhere."""
+        self.state, self.is_dirty = "queued", True
+        for number, lane in enumerate(self.lanes):
+            lane.state = "waiting"
+            self.dirty.add(number)
+
     def end(self, state: str, result: Result | None = None, told: Mapping[str, object] | None = None) -> None:
         """It is over: `done`, `interrupted` or `failed`."""
         self.state, self.is_dirty, self._ended = state, True, time.time()

@@ -22,7 +22,7 @@ PROGRESS_S = 0.25
 
 
 class Interrupted(FotError):
-    """A request that was ended before there was an answer; `why` is `deadline`, `shutdown` or `client`."""
+    """A request that was ended before there was an answer; `why` is a key of `_WHY`."""
 
     def __init__(self, why: str) -> None:
         super().__init__(_WHY[why])
@@ -31,11 +31,12 @@ class Interrupted(FotError):
         self.code = f"interrupted_by_{why}"
 
 
-_STATUS = {"deadline": 504, "shutdown": 503, "client": 499}
+_STATUS = {"deadline": 504, "shutdown": 503, "client": 499, "lost": 503}
 _WHY = {
     "deadline": "the deadline passed before there was an answer",
     "shutdown": "the server was shut down before there was an answer",
     "client": "the client left",
+    "lost": "the upstream was lost",
 }
 
 
@@ -92,7 +93,7 @@ class Problem:
 
     def interrupt(self, why: str) -> None:
         """End it here, with the vote as it stands."""
-        if self.why is not None:
+        if self.why is not None or (self._task is not None and self._task.done()):
             return
         self.why = why
         if self._is_live and self._session is not None:

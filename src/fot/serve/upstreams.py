@@ -76,10 +76,11 @@ class Upstream:
             log.info("%s is up", self.name)
         self.is_up, self._silent = True, 0
 
-    def doubt(self) -> None:
-        """A rollout had trouble with it: look now, so that the next problem goes elsewhere if it is gone."""
+    def doubt(self) -> asyncio.Task[None]:
+        """A rollout had trouble with it: look now, so that problems go elsewhere if it is gone."""
         if self._looking is None or self._looking.done():
             self._looking = asyncio.ensure_future(self.check())
+        return self._looking
 
     async def _look(self) -> None:
         try:
