@@ -1,6 +1,7 @@
 import math
 
 import pytest
+from scipy.stats import binomtest
 
 from fot.stats.paired import mcnemar, paired_bootstrap, sign_flip
 
@@ -13,6 +14,11 @@ def test_mcnemar_is_the_exact_binomial_test(wins, losses, p):
     """The first row is the paper's own comparison (12 wins, 8 losses, p = 0.50)."""
     assert mcnemar(wins, losses) == pytest.approx(p, abs=1e-12)
     assert mcnemar(losses, wins) == mcnemar(wins, losses)
+
+
+@pytest.mark.parametrize(("wins", "losses"), [(1, 0), (0, 7), (4, 9), (30, 18), (140, 171), (900, 1001)])
+def test_mcnemar_is_scipys_binomial_test_of_a_half(wins, losses):
+    assert mcnemar(wins, losses) == pytest.approx(binomtest(wins, wins + losses).pvalue, rel=1e-9)
 
 
 def test_sign_flip_is_mcnemar_for_whole_differences_and_close_to_it_otherwise():
