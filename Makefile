@@ -44,8 +44,8 @@ cov: install ## every test, with coverage
 	@touch $@
 
 browser pictures: export FOT_BROWSER_MODULES = $(CURDIR)/.browser/node_modules
-browser: install .browser/installed ## watch the live view in a real browser (needs node, npm and chromium)
-	$(BIN)/pytest tests/serve/test_browser.py
+browser: install .browser/installed ## watch the live view and a report in a real browser (needs node, npm and chromium)
+	$(BIN)/pytest tests/serve/test_browser.py tests/report/test_browser.py
 
 pictures: install .browser/installed ## take the documentation's pictures of the live view (needs the same)
 	$(BIN)/python scripts/with_llamacpp.py -- $(BIN)/python scripts/pictures.py docs/images

@@ -17,6 +17,7 @@ from fot.report.drawing import PALETTE
 from fot.report.exhibit import Exhibit, Step
 from fot.report.published import published
 from fot.report.table import MINUS, Table
+from fot.report.words import count
 
 __all__ = ["Content", "embedded", "page"]
 
@@ -127,7 +128,7 @@ def _exhibit(content: Content, step: Step) -> Iterable[str]:
         shown = table_html(exhibit.table)
         yield f"<details><summary>The figures as a table</summary>{shown}</details>" if exhibit.folded else shown
     for name, more in exhibit.more:
-        title = f"{_MORE.get(name, name)} ({len(more.rows)} rows)"
+        title = f"{_MORE.get(name, name)} ({count(len(more.rows), 'row')})"
         yield f"<details><summary>{escape(title)}</summary>{table_html(more)}</details>"
     yield from (f'<p class="note">{_text(note)}</p>' for note in exhibit.notes)
     if content.beside:

@@ -120,11 +120,12 @@
       `Self-consistency answers ${answer(p.scAnswer)}, the funnel ${answer(p.fotAnswer)}; the reference is ${p.gold === null ? "unknown" : p.gold}. ` +
       `${percent(p.saved)} of the attention is saved.`;
     const { nodes, draw } = funnel(p);
-    view.replaceChildren(element("h4", {}, p.id), element("p", {}, said), ...nodes,
+    view.replaceChildren(element("h3", {}, p.id), element("p", {}, said), ...nodes,
       element("div", { class: "votes" }, votes("votes of sc", all, p.scAnswer), votes("votes of fot", ours, p.fotAnswer)), ...texts(p));
     view.hidden = false;
     shown = () => { draw(); nodes[2].draw(); }; // a canvas has no size before it is shown
     shown();
+    reach();
     view.scrollIntoView({ block: "nearest" });
   };
 
@@ -138,10 +139,21 @@
     return made;
   };
 
+  // What scrolls can be reached with the keyboard, what does not is no stop on the way.
+  const reach = () => {
+    for (const box of document.querySelectorAll(".scroll, figure, pre")) {
+      const scrolls = box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight;
+      box.toggleAttribute("tabindex", scrolls);
+      if (scrolls) box.tabIndex = 0;
+    }
+  };
+  document.addEventListener("toggle", reach, true);
+
   const redraw = () => { if (shown) shown(); };
-  window.addEventListener("resize", redraw);
+  window.addEventListener("resize", () => { redraw(); reach(); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   search.addEventListener("input", list);
   order.addEventListener("change", list);
   list();
+  reach();
 })();
