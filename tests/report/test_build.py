@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 
+import polars as pl
 import pytest
 
 from fot.cli.main import main
@@ -113,15 +114,27 @@ def test_what_a_model_wrote_is_escaped(tmp_path):
     assert data["models"] == [f"m{evil}"]
 
 
-def test_tuned_on_test_is_said_in_every_output(pool, tmp_path):
-    out = tmp_path / "report.html"
+def test_tuned_on_test_is_said_in_every_output(pool, tmp_path, capsys):
+    out, said = tmp_path / "report.html", "TUNED ON TEST"
+    run(pool, out)
+    plain = (tmp_path / "report.run" / "figures" / "sweep.pdf").read_bytes()
+    assert said not in "".join(path.read_text("utf-8", "replace") for path in tmp_path.rglob("*") if path.is_file())
+    capsys.readouterr()
+    run(pool, out, "--tune-on-test", "--json")
+    assert any(said in banner for banner in json.loads(capsys.readouterr().out)["banners"])
     run(pool, out, "--tune-on-test")
+    assert said in capsys.readouterr().out
+    kept = tmp_path / "report.run"
     for path in (
         out,
-        *(tmp_path / "report.run" / "tables" / f"sweep.{kind}" for kind in ("csv", "md", "tex")),
-        tmp_path / "report.run" / "figures" / "sweep.svg",
-    ):
-        assert "TUNED ON TEST" in path.read_text(encoding="utf-8"), path
+        kept / "run.json",
+        *(kept / "tables" / f"sweep{part}.{kind}"
+          for part in ("", "-front-tuned", "-configurations") for kind in ("csv", "md", "tex")),
+        kept / "figures" / "sweep.svg",
+    ):  # fmt: skip
+        assert said in path.read_text(encoding="utf-8"), path
+    assert all(said in row for row in pl.read_parquet(kept / "tables" / "sweep.parquet")["banner"])
+    assert (kept / "figures" / "sweep.pdf").read_bytes() != plain  # its text is compressed, and is that of the SVG
 
 
 def test_an_exhibit_that_is_not_there(pool, tmp_path, capsys):

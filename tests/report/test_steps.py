@@ -6,7 +6,11 @@ import re
 import numpy as np
 import pytest
 
+from fot.core.policy import Need
+from fot.core.signals import Signal
 from fot.methods import parse
+from fot.methods import signals as known
+from fot.methods.signals import SIGNALS
 from fot.pools.importing import import_rows
 from fot.report import drawing
 from fot.report.catalogue import SECTIONS, steps
@@ -65,6 +69,16 @@ def test_a_planted_effect_shows_where_it_must(one):
     assert all(row[4] > 0.8 for row in running)
     better = one.result("fot").correct - one.result("random").correct
     assert better > 0
+
+
+def test_signals_of_third_parties_are_judged_too(one, monkeypatch):
+    shouting = Signal("shouting", lambda prefix, bank: (prefix.text.count("perhaps"), 0.0), frozenset({Need.TEXT}))
+    asking = Signal("asking", lambda prefix, bank: 0.0, frozenset({Need.LOGPROBS}))
+    found = dict(SIGNALS) | {one.name: lambda context, one=one: one for one in (shouting, asking)}
+    monkeypatch.setattr(known, "_signals", lambda: found)
+    rows = markers.signals(one).table.rows
+    assert {row[1] for row in rows} == {"density", "repetition", "agreement", "shouting", "final length"}
+    assert all(row[4] > 0.8 for row in rows if row[1] == "shouting")
 
 
 def test_without_an_effect_the_signal_is_chance(tmp_path):
@@ -131,13 +145,30 @@ def test_cells_add_up_to_the_whole(two):
     assert not (parts["hard"] & parts["easy"]).any()
 
 
-def test_a_model_is_not_credited_with_what_was_chosen_on_it(two):
+def test_a_transfer_is_counted_on_questions_that_its_choice_has_not_seen(two):
     table = tuning.transfer(two).table
+    own = tuning.per_model(two).table
     for number, model in enumerate(two.models):
-        row = next(row for row in table.rows if row[0] == f"best on {model}")
-        assert row[2 + number] is None
+        row = next(row for row in table.rows if row[0] == f"chosen on {model}")
+        assert row[1 + number] == own.column("honest")[number]
+        assert row[-1] == sum(row[1:-1])
+    assert table.rows[0][1:-1] == tuple(own.column("default"))
     with pytest.raises(NotHere, match="at least two"):
         tuning.transfer(material(*[pool.path for pool in two.chosen.pools][:1]))
+
+
+def test_folds_keep_a_choice_from_the_questions_it_is_reported_on(two):
+    """Whatever happens in a fold, the configuration that is counted there stays the same."""
+    swept = two.swept
+    among = list(range(0, 340, 17))
+    before = tuning._picks(swept, two.where(), among, two)
+    assert sum(pick.held for pick in before).tolist() == [1] * len(two.problems)
+    one = before[0]
+    others = swept.correct.copy()
+    swept.correct[:, one.held] = ~swept.correct[:, one.held]
+    again = tuning._picks(swept, two.where(), among, two)
+    swept.correct[:] = others
+    assert again[0].configuration == one.configuration
 
 
 def test_tuning_on_the_test_says_so_everywhere(one):

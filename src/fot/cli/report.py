@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from fot.cli.chosen import choose
-from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
+from fot.cli.output import ExitCode, print_json, print_note, print_table, progress
 from fot.core.registry import unknown_name
 
 __all__ = ["report"]
@@ -115,10 +115,10 @@ def report(  # noqa: PLR0913 - each parameter is a flag
         print_note("the page holds texts of the pool: mind its licence before passing it on")
     if json:
         about = {"page": str(made.page), "folder": str(made.folder), "exhibits": made.made, "absent": made.absent}
-        print_json({"schema": "fot.report/1", "pool": chosen.describe()} | about)
+        print_json({"schema": "fot.report/1", "pool": chosen.describe(), "banners": made.banners} | about)
     else:
         rows = [["page", str(made.page)], ["folder", str(made.folder)], ["exhibits", str(len(made.made))]]
-        print_table([str(chosen.describe()["name"]), ""], rows, title=synthetic_line(chosen.synthetic).strip())
+        print_table([str(chosen.describe()["name"]), ""], rows, title="\n".join(made.banners))
         if made.absent:
             print_table(
                 ["not there", "because"], [list(pair) for pair in made.absent.items()], text_columns=2, title="\n"

@@ -27,12 +27,13 @@ _PACKAGES = ("numpy", "scipy", "polars", "pyarrow", "matplotlib", "msgspec")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was written. `absent` says of each exhibit that is not there why."""
+    """What was written. `absent` says of each exhibit that is not there why, `banners` what to know of all figures."""
 
     page: Path
     folder: Path
     made: Sequence[str]
     absent: Mapping[str, str]
+    banners: Sequence[str]
 
 
 def build(
@@ -55,6 +56,7 @@ def build(
     sections |= {title: [one for one in steps if not only or one.name in only] for title, steps in SECTIONS.items()}
     made, absent = _make(material, sections, progress)
     synthetic = _synthetic(material)
+    banners = _banners(material, synthetic)
     label = "synthetic texts" if synthetic else ""
     folder = out.with_suffix(".run")
     for name in ("tables", "figures"):
@@ -68,7 +70,7 @@ def build(
     content = Content(
         title=f"Funnel of Thoughts on {material.chosen.describe()['name']}",
         facts=_facts(material),
-        banners=_banners(material, synthetic),
+        banners=banners,
         sections=sections,
         made=made,
         absent=absent,
@@ -79,9 +81,10 @@ def build(
         footer=_footer(folder, command, texts=texts),
     )
     _replace(out, page(content).encode())
-    run = _run(material, folder, command, config, made, absent) | {"page": {"name": out.name, "sha256": _sha256(out)}}
+    run = _run(material, folder, command, config, made, absent)
+    run |= {"banners": banners, "page": {"name": out.name, "sha256": _sha256(out)}}
     _replace(folder / "run.json", msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n")
-    return Report(out, folder, tuple(made), absent)
+    return Report(out, folder, tuple(made), absent, banners)
 
 
 def _browser(material: Material) -> object | None:
@@ -103,7 +106,7 @@ def _make(
             except NotHere as reason:
                 absent[step.name] = str(reason)
             progress(len(made) + len(absent))
-    absent["The paper's table 6"] = "wall time and memory on a live server, which no recording holds: see fot solve."
+    absent["The paper's table 6"] = "wall time and memory on a live server, which no recording holds: see fot bench."
     return made, absent
 
 

@@ -1,6 +1,6 @@
 """Every analysis, in the order of a report, with the paper's tables and figures that it corresponds to.
 
-Table 6, the online measurement, has none: no recording holds wall times. `fot solve` measures it on a live server.
+Table 6, the online measurement, has none: no recording holds wall times. `fot bench` measures it on a live server.
 """
 
 from __future__ import annotations

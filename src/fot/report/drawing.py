@@ -103,8 +103,11 @@ def percent_axis(axis: Any, *, signed: bool = False, unit: str = "%") -> None:
     """Write the fractions of an axis as percentages, or (without a unit) as percentage points."""
     from matplotlib.ticker import FuncFormatter
 
-    form = "+.3g" if signed else ".3g"
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{format(100 * value, form).replace('-', MINUS)}{unit}"))
+    def told(value: float, _: object) -> str:
+        text = format(100 * value, "+.3g" if signed and value else ".3g").replace("-", MINUS)
+        return f"{text}{unit}"
+
+    axis.set_major_formatter(FuncFormatter(told))
 
 
 def count_axis(axis: Any, *, signed: bool = False) -> None:

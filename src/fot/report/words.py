@@ -7,12 +7,26 @@ from collections.abc import Callable, Sequence
 from fot.report.table import written
 from fot.stats.paired import Interval
 
-__all__ = ["between", "count", "gained", "gains", "interval_pp", "joined", "percent", "signed", "sure"]
+__all__ = [
+    "between", "count", "gained", "gains", "interval_pp", "joined", "percent", "points", "signed",
+    "sure", "unpublished",
+]  # fmt: skip
 
 
 def percent(share: float) -> str:
     """A fraction as a percentage with one digit."""
     return written(share, "share")
+
+
+def unpublished(models: Sequence[str]) -> list[str]:
+    """Models without who published them, where that leaves them apart."""
+    own = [model.rpartition("/")[2] for model in models]
+    return own if len(set(own)) == len(set(models)) else list(models)
+
+
+def points(share: float) -> str:
+    """A difference of shares in percentage points, with its sign."""
+    return written(share, "points")
 
 
 def signed(value: float) -> str:

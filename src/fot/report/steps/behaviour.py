@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fot.report import drawing
 from fot.report.exhibit import Exhibit, Figure, NotHere
 from fot.report.material import Material
-from fot.report.table import MINUS, Column, Table, Value, number
+from fot.report.table import Column, Table, Value, number, written
 from fot.report.words import count, percent
 from fot.stats.bins import quantile_bins, trend
 from fot.stats.correlation import correlation, partial_correlation
@@ -73,7 +73,7 @@ def _profile_sentence(rows: list[tuple[Value, ...]]) -> str:
     correct, wrong, silent = rows
     shares = f"{percent(number(correct[2]))} of the rollouts are correct, {percent(number(wrong[2]))} incorrect"
     if silent[1]:
-        text = f"{shares}, and {percent(number(silent[2]))} never commit to an answer. "
+        text = f"{shares}, and {percent(number(silent[2]))} ({number(silent[1]):,.0f}) never commit to an answer. "
     else:
         text = f"{shares}; all commit to an answer. "
     if wrong[5] is not None and isinstance(wrong[3], float) and isinstance(correct[3], float):
@@ -119,7 +119,8 @@ def deciles(material: Material) -> Exhibit:
         reach = np.abs(np.array([one.interval for one in bins]).T - shares)
         axes.bar(at, shares, width=0.72, color=drawing.SERIES[0], edgecolor=drawing.PAPER)
         axes.errorbar(at, shares, reach, fmt="none", ecolor=drawing.INK, elinewidth=0.9, capsize=2)
-        axes.set_xticks(at, [f"D{one}\n{b.low:.1f}–{b.high:.1f}" for one, b in zip(at, bins, strict=True)])  # noqa: RUF001
+        names = [f"D{one}\n{b.low:.1f}–{b.high:.1f}" for one, b in zip(at, bins, strict=True)]  # noqa: RUF001
+        axes.set_xticks(at, names, fontsize=7.5)
         axes.set_ylim(0, 1)
         drawing.percent_axis(axes.yaxis)
 
@@ -200,12 +201,11 @@ def silence(material: Material) -> Exhibit:
         if number(most[6]) > 0.2
         else "too few for pruning to gain much from them"
     )
-    sentence = (
-        f"At most {percent(number(most[6]))} of the rollouts ({most[0]} on {most[1]}, {number(most[5]):.2f} a "
-        f"problem) end without an answer: {kind}."
-        if silent.any()
-        else "Every rollout ends with an answer."
-    )
+    total = int(silent.sum())
+    told = f"{total:,} of {len(rollouts.answered):,} rollouts {'ends' if total == 1 else 'end'} without an answer"
+    if len(rows) > 1:
+        told += f", most often those of {most[0]} on {most[1]} ({percent(number(most[6]))})"
+    sentence = f"{told}: {kind}." if total else "Every rollout ends with an answer."
     return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)))
 
 
@@ -250,18 +250,30 @@ def length(material: Material) -> Exhibit:
         Column("partial", "density with correct, given length", "number3"),
         Column("p", "p of that", "p"),
     )
-    longest = rows[min(len(rows) - 1, 2)]
-    sentence = (
-        f"Among the {longest[2]:,} rollouts of {longest[0]} that are still running without an answer at {longest[1]:,} "
-        f"tokens, density correlates at {_r(longest[5])} with the length they will have and at {_r(longest[4])} with "
-        f"being correct; once that length is known, {_r(longest[6])} is left."
-    )
     return Exhibit(
-        sentence=sentence,
+        sentence=_length_sentence(rows),
         table=Table(columns, tuple(rows)),
         notes=("Rollouts that have answered by the cut are left out: what they will do is settled.",),
     )
 
 
+def _length_sentence(rows: list[tuple[Value, ...]]) -> str:
+    """Of one cut, 6,000 tokens where there is anything to tell of it; of several models the range."""
+    cuts = [int(number(row[1])) for row in rows]
+    cut = 6_000 if 6_000 in cuts else max(cuts)
+    own = [row for row in rows if row[1] == cut]
+    told = []
+    for at in (5, 4, 6):
+        low, high = (_r(pick(number(row[at]) for row in own)) for pick in (min, max))
+        told.append(low if low == high else f"{low} to {high}")
+    running = f"{sum(int(number(row[2])) for row in own):,}"
+    whose = str(own[0][0]) if len(own) == 1 else count(len(own), "model")
+    return (
+        f"Among the {running} rollouts of {whose} that are still running without an answer at {cut:,} tokens, density "
+        f"correlates at {told[0]} with the length they will have and at {told[1]} with being correct; once that length "
+        f"is known, {told[2]} is left."
+    )
+
+
 def _r(value: Value) -> str:
-    return f"{number(value):+.2f}".replace("-", MINUS)
+    return written(value, "r")

@@ -12,9 +12,9 @@ from fot.replay.evaluate import Row
 from fot.report import drawing
 from fot.report.exhibit import Exhibit, Figure, NotHere
 from fot.report.material import CHECKPOINTS, Material
-from fot.report.steps.outcome import METHOD_COLUMNS, halves, method_row
+from fot.report.steps.outcome import halves, method_table
 from fot.report.table import Column, Table, Value, number
-from fot.report.words import gains, joined, percent
+from fot.report.words import gains, interval_pp, joined, percent
 from fot.stats.resampling import ratio_bootstrap
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def composition(material: Material) -> Exhibit:
     """The funnel with stops and inside methods that ask for rollouts in rounds."""
     material.rollouts  # noqa: B018
     texts = [text for text in COMPOSED if material.can(text)]
-    rows = tuple(method_row(material.result(text)) for text in texts)
+    table = method_table([material.result(text) for text in texts])
     fot, stop = material.result("fot"), material.result("fot+decided")
     sentence = (
         f"Ending a problem once nothing that still runs could change its vote costs no answer and raises the funnel's "
@@ -138,9 +138,9 @@ def composition(material: Material) -> Exhibit:
     saved = material.result(most)
     sentence += (
         f"Of all shown {most} saves most attention ({percent(saved.savings.attention)}) and "
-        f"{gains(saved.delta)} ({saved.ci95_pp.low:+.1f} to {saved.ci95_pp.high:+.1f} points)."
+        f"{gains(saved.delta)} ({interval_pp(saved.ci95_pp)})."
     )
-    return Exhibit(sentence=sentence, table=Table(METHOD_COLUMNS, rows))
+    return Exhibit(sentence=sentence, table=table)
 
 
 def chosen_problem(material: Material) -> int:

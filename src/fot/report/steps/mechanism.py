@@ -16,7 +16,7 @@ from fot.report.exhibit import Exhibit, Figure, NotHere
 from fot.report.material import Material
 from fot.report.steps.outcome import halves
 from fot.report.table import Column, Table, Value, number
-from fot.report.words import between, gains, joined, percent, signed
+from fot.report.words import between, gains, joined, percent, points, signed
 from fot.stats.resampling import draw_bootstrap
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ def keep_and_voting(material: Material) -> Exhibit:
     sentence = (
         f"On the {int(hard.sum())} hard problems, where sc is right on "
         f"{percent(float(material.baseline[hard].mean()))}, "
-        f"early voting is worth {100 * number(first[3]):+.1f} points at keep {KEEPS[0]} and "
-        f"{100 * number(last[3]):+.1f} at {KEEPS[-1]}."
+        f"early voting is worth {points(number(first[3]))} points at keep {KEEPS[0]} and "
+        f"{points(number(last[3]))} at {KEEPS[-1]}."
     )
     return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), notes=(rule,))
 
@@ -217,13 +217,12 @@ def pool_size(material: Material) -> Exhibit:
     )
     harmful = [f"{number(row[0]):.0f}" for row in rows if isinstance(row[5], tuple) and row[5][1] < 0]
     helpful = [f"{number(row[0]):.0f}" for row in rows if isinstance(row[5], tuple) and row[5][0] > 0]
-    text = f"harmful at {joined(harmful)}" if harmful else "harmful at none"
-    text += f" and helpful at {joined(helpful)}" if helpful else " and helpful at none"
+    text = f"below 0 at {joined(harmful)}" if harmful else "below 0 at none"
+    text += f" and above 0 at {joined(helpful)}" if helpful else " and above 0 at none"
     sentence = (
         f"From {sizes[0]} to {sizes[-1]} rollouts a problem the funnel's difference to a vote of as many goes from "
-        f"{100 * number(rows[0][4]):+.1f} to {100 * number(rows[-1][4]):+.1f} points; with 95% certainty it is "
-        f"{text} of "
-        f"the {len(sizes)} sizes."
+        f"{points(number(rows[0][4]))} to {points(number(rows[-1][4]))} points; its 95% interval lies "
+        f"{text} of the {len(sizes)} sizes."
     )
     figure = Figure("pool-size", "Difference to a vote of as many rollouts; the band covers problems and draws.",
                     lambda canvas: _draw_sizes(canvas, rows), 6.2, 2.8)  # fmt: skip

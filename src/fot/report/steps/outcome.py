@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from fot.report import drawing
 from fot.report.exhibit import Exhibit, Figure, NotHere
 from fot.report.material import Material
 from fot.report.table import Column, Table, Value, number
-from fot.report.words import count, gained, gains, interval_pp, percent, signed, sure
+from fot.report.words import count, gained, gains, interval_pp, joined, percent, signed, sure
 from fot.stats.proportion import wilson
 
 if TYPE_CHECKING:
@@ -41,11 +42,19 @@ METHOD_COLUMNS = (
 )
 
 
-def method_row(result: MethodResult, name: str = "") -> tuple[Value, ...]:
+def method_table(results: Sequence[MethodResult], strong: frozenset[int] = frozenset()) -> Table:
+    """Methods under each other; answers that no grader could judge have a column where there are any."""
+    rows = [_method_row(result) for result in results]
+    shown = [at for at, one in enumerate(METHOD_COLUMNS) if one.name != "undecided" or any(row[at] for row in rows)]
+    columns = tuple(METHOD_COLUMNS[at] for at in shown)
+    return Table(columns, tuple(tuple(row[at] for at in shown) for row in rows), strong)
+
+
+def _method_row(result: MethodResult) -> tuple[Value, ...]:
     """A method's figures in the order of `METHOD_COLUMNS`."""
     saved = result.savings
     return (
-        name or result.spec.text,
+        result.spec.text,
         result.correct,
         result.undecided,
         result.accuracy,
@@ -71,11 +80,7 @@ def main(material: Material) -> Exhibit:
     """Every contender on all problems, then by model and benchmark."""
     material.rollouts  # noqa: B018 - says first whether anything can be right
     texts = contenders(material)
-    table = Table(
-        METHOD_COLUMNS,
-        tuple(method_row(material.result(text)) for text in texts),
-        frozenset({texts.index("fot")}),
-    )
+    table = method_table([material.result(text) for text in texts], frozenset({texts.index("fot")}))
     fot = material.result("fot")
     sentence = (
         f"The funnel solves {fot.correct:.0f} of {len(material.problems)} problems, {gained(fot.delta)} "
@@ -300,20 +305,22 @@ def strata(material: Material) -> Exhibit:
         *(Column(name, name, "share") for name in ("sc", "fot", "random")),
         Column("delta", "fot − sc (pp)", "points"),  # noqa: RUF001
     )
-    few, most = rows[1], rows[3]
+    return Exhibit(sentence=_strata_sentence(rows), table=Table(columns, tuple(rows)))
+
+
+def _strata_sentence(rows: Sequence[tuple[Value, ...]]) -> str:
     lost = count(number(rows[0][1]), "problem")
-    sentence = (
-        (f"{lost} cannot be solved by any way of pruning, since no rollout is right. " if rows[0][1] else "")
-        + (
-            f"Where at most a quarter of the rollouts are right ({count(number(few[1]), 'problem')}) the vote solves "
-            f"{percent(number(few[2]))} and the funnel {percent(number(few[3]))}; "
-            if few[1]
-            else ""
-        )
-        + f"{'where' if few[1] else 'Where'} most are right the vote solves {percent(number(most[2]))} and the funnel "
-        f"{percent(number(most[3]))}."
-    )
-    return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)))
+    text = f"{lost} cannot be solved by any way of pruning, since no rollout is right. " if rows[0][1] else ""
+    apart = [row for row in rows if row[1] and round(number(row[1]) * number(row[5]))]
+    if not apart:
+        return f"{text}In every stratum the funnel solves as many problems as the vote."
+    told = [
+        f"{percent(number(row[3]))} against {percent(number(row[2]))} where {row[0]} "
+        f"({count(number(row[1]), 'problem')}, {signed(round(number(row[1]) * number(row[5])))})"
+        for row in apart
+    ]
+    rest = "; in the other strata both solve as many" if len(apart) < len([row for row in rows if row[1]]) else ""
+    return f"{text}The funnel solves {joined(told)}, compared with the vote of all rollouts{rest}."
 
 
 BUDGETS = (1, 2, 4, 6, 8, 12, 16, 20, 24, 28, 32, 48, 64)
@@ -350,7 +357,13 @@ def pareto(material: Material) -> Exhibit:
         f"{percent(fot.accuracy)} of the problems; the vote that spends most nearly as much, {near} with "
         f"{percent(1 - rival.savings.attention)}, is right on {percent(rival.accuracy)}."
     )
-    figure = Figure("pareto", "Accuracy and attention spent. The line is self-consistency with fewer rollouts.",
+    low, high = wilson(fot.correct, len(material.problems))
+    caption = (
+        "Accuracy and attention spent. The line is self-consistency with fewer rollouts. Each accuracy alone has a 95% "
+        f"interval some {50 * (high - low):.0f} points to either side; differences on the same problems are surer, "
+        "and stand in the main comparison."
+    )
+    figure = Figure("pareto", caption,
                     lambda canvas: _draw_pareto(canvas, rows), 6.2, 3.8)  # fmt: skip
     return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), figures=(figure,), folded=True)
 
@@ -376,9 +389,9 @@ def _draw_pareto(canvas: Canvas, rows: list[tuple[Value, ...]]) -> None:
             "marker": drawing.MARKS[(at + 1) % 8],
             "color": drawing.SERIES[at % 8],
             "mec": drawing.PAPER,
-            "mew": 0.6,
+            "mew": 0.3,
         }
-        size = 9 if row[1] == "fot" else 6.5
+        size = 10 if row[1] == "fot" else 7.5
         axes.plot(number(row[2]), number(row[3]), ls="none", ms=size, label=str(row[1]), **look)
     drawing.percent_axis(axes.xaxis)
     drawing.percent_axis(axes.yaxis)

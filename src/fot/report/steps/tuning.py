@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fot.replay.grid import NAMED, Configuration
-from fot.replay.sweep import BANNER, Front, Sweep, best, deal, front, nested
+from fot.replay.sweep import BANNER, Front, Sweep, deal, front, nested
 from fot.report import drawing
 from fot.report.exhibit import Exhibit, Figure, NotHere
 from fot.report.material import Material
 from fot.report.table import Column, Table, Value, number
-from fot.report.words import count, gains, interval_pp, percent, signed
+from fot.report.words import count, gains, interval_pp, percent, points, signed, unpublished
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -73,8 +74,8 @@ def search(material: Material) -> Exhibit:
     tuned_, honest = number(rows[0][2]), number(rows[0][3])
     where = "on the same problems, which flatters it" if material.tune_on_test else "on problems it was not chosen on"
     sentence = (
-        f"The most accurate of {len(all_.configurations)} configurations gains {100 * tuned_:+.1f} points where it is "
-        f"chosen and {100 * honest:+.1f} {where} ({interval_pp(chosen.ci95_pp)}), saving {percent(chosen.attention)} "
+        f"The most accurate of {len(all_.configurations)} configurations gains {points(tuned_)} points where it is "
+        f"chosen and {points(honest)} {where} ({interval_pp(chosen.ci95_pp)}), saving {percent(chosen.attention)} "
         "of "
         f"the attention. On all problems {count(better, 'configuration')} solve more than the paper's default and "
         f"{tied} solve as many."
@@ -143,7 +144,7 @@ def _draw(canvas: Canvas, all_: Sweep) -> None:
     shift = (length - 3) * 0.12  # checkpoints that no rollout reaches change nothing: such points would hide each other
     best_ = _edge(figures.attention, figures.delta)
     axes.step(figures.attention[best_], figures.delta[best_], where="pre", color=drawing.MUTED, lw=1.1, ls="--",
-              label="front")  # fmt: skip
+              label="front in hindsight")  # fmt: skip
     for at, size in enumerate(sorted(set(length.tolist()))):
         own, label = length == size, f"{size}" if at else f"checkpoints: {size}"
         axes.plot(figures.attention[own], figures.delta[own] + shift[own], drawing.MARKS[at], ms=4.4, ls="none",
@@ -190,12 +191,12 @@ def per_model(material: Material) -> Exhibit:
     rows: list[tuple[Value, ...]] = []
     for model in material.models:
         mine = material.where(model)
-        tuned, honest, picks = _calibrated(all_, mine, list(twelve.values()), material)
+        picks = _picks(all_, mine, list(twelve.values()), material)
+        tuned = float(np.mean([pick.tuned_delta for pick in picks]))
         figures = all_.figures(mine)
         default = twelve["Mid, keep 0.67"]
-        names = [name for name, at in twelve.items() if at in picks]
-        rows.append((model, int(mine.sum()), "; ".join(names), tuned, honest, int(figures.delta[default]),
-                     float(figures.attention[default])))  # fmt: skip
+        rows.append((model, int(mine.sum()), _named(twelve, picks), tuned, _gained(all_, picks, mine),
+                     int(figures.delta[default]), float(figures.attention[default])))  # fmt: skip
     columns = (
         Column("model", "model"),
         Column("problems", "problems", "count"),
@@ -214,48 +215,73 @@ def per_model(material: Material) -> Exhibit:
     return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), banner=BANNER if on_test else None)
 
 
-def _calibrated(all_: Sweep, mine: Bools, among: list[int], material: Material) -> tuple[float, int, set[int]]:
-    """What a choice among some configurations gains for one model: where chosen, elsewhere, and which they were."""
-    fold = np.zeros(len(mine), np.int64) if material.tune_on_test else deal(all_, FOLDS, material.seed)
-    tuned: list[int] = []
-    honest = 0
-    picks: set[int] = set()
+@dataclass(frozen=True, slots=True)
+class _Pick:
+    """What was chosen for the problems `held`, and what it gains where it was chosen."""
+
+    configuration: int
+    held: Bools
+    tuned_delta: int
+
+
+def _picks(all_: Sweep, mine: Bools, among: list[int], material: Material) -> list[_Pick]:
+    """The best of some configurations on the problems `mine`, for each fold on the other folds.
+
+    A fold holds all models' versions of its questions, so no pick has seen a question that it is held out for.
+    """
+    on_test = material.tune_on_test
+    fold = np.zeros(len(mine), np.int64) if on_test else deal(all_, FOLDS, material.seed)
+    picks = []
     for one in range(int(fold.max()) + 1):
-        held = mine & (fold == one)
-        learn = held if material.tune_on_test else mine & (fold != one)
-        figures = all_.figures(learn)
-        order = sorted(among, key=lambda at: (-int(figures.delta[at]), -float(figures.attention[at])))
-        picks.add(order[0])
-        tuned.append(int(figures.delta[order[0]]))
-        honest += int(all_.correct[order[0], held].sum() - all_.baseline[held].sum())
-    return float(np.mean(tuned)), honest, picks
+        held = fold == one
+        figures = all_.figures(mine & (held if on_test else ~held))
+        best_ = min(among, key=lambda at: (-int(figures.delta[at]), -float(figures.attention[at])))
+        picks.append(_Pick(best_, held, int(figures.delta[best_])))
+    return picks
+
+
+def _gained(all_: Sweep, picks: list[_Pick], target: Bools) -> int:
+    """What picks gain on the problems of a mask, each on those that it is held out for."""
+    wheres = [(pick.configuration, pick.held & target) for pick in picks]
+    return sum(int(all_.correct[at, where].sum() - all_.baseline[where].sum()) for at, where in wheres)
+
+
+def _named(twelve: dict[str, int], picks: list[_Pick]) -> str:
+    chosen = {pick.configuration for pick in picks}
+    return "; ".join(name for name, at in twelve.items() if at in chosen)
 
 
 def transfer(material: Material) -> Exhibit:
-    """Each model's best configuration on every other model."""
+    """What was chosen on each model's problems, on every model."""
     if len(material.models) < 2:
         raise NotHere("a transfer between models needs rollouts of at least two; give several pools at once")
-    all_ = material.swept
-    rows: list[tuple[Value, ...]] = []
-    default = all_.configurations.index(DEFAULT)
-    sources: dict[str, int] = {"the paper's default": default}
-    for model in material.models:
-        sources[f"best on {model}"] = best(all_.figures(material.where(model)), "accuracy")
-    for name, at in sources.items():
-        gained: list[Value] = []
-        for model in material.models:
-            flattered = name == f"best on {model}"
-            gained.append(None if flattered else int(all_.figures(material.where(model)).delta[at]))
-        rows.append((name, all_.configurations[at].spec.text, *gained))
+    if len({(p.benchmark, p.problem_id) for p in material.problems}) < FOLDS:
+        raise NotHere(f"fewer than {FOLDS} problems cannot be split into folds")
+    all_, on_test = material.swept, material.tune_on_test
+    twelve = _twelve(all_)
+    default = twelve["Mid, keep 0.67"]
+    masks = [material.where(model) for model in material.models]
+    plain = [int(all_.figures(mask).delta[default]) for mask in masks]
+    names = unpublished(material.models)
+    rows: list[tuple[Value, ...]] = [("the paper's default", *plain, sum(plain))]
+    for name, mine in zip(names, masks, strict=True):
+        picks = _picks(all_, mine, list(twelve.values()), material)
+        gained = [_gained(all_, picks, mask) for mask in masks]
+        rows.append((f"chosen on {name}", *gained, sum(gained)))
     columns = (
         Column("source", "source"),
-        Column("spec", "configuration"),
-        *(Column(f"on_{number_}", f"on {model}", "signed") for number_, model in enumerate(material.models)),
+        *(Column(f"on_{number_}", f"on {name}", "signed") for number_, name in enumerate(names)),
+        Column("all", "in all", "signed"),
     )
-    away = [number(value) for row in rows[1:] for value in row[2:] if value is not None]
+    matrix = np.array([row[1:-1] for row in rows[1:]], float)
+    home = np.eye(len(matrix), dtype=bool)
+    where = "the very problems that it was made on" if on_test else "questions that the choice has not seen"
     sentence = (
-        f"A configuration that is best on one model {gains(float(np.mean(away)))} on average on another "
-        f"({signed(min(away))} to {signed(max(away))})."
+        f"Choosing among the paper's twelve configurations on one model's problems {gains(float(matrix[home].mean()))} "
+        f"on average on that model and {gains(float(matrix[~home].mean()))} on another "
+        f"({signed(matrix[~home].min())} to {signed(matrix[~home].max())}), on {where}."
     )
-    note = "A model's own best is left out on that model: it was chosen there, and its figure would flatter it."
-    return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), notes=(note,))
+    note = "A choice is made for each fold of questions on one model's rollouts of the other folds, so every figure is "
+    note += "of questions that it was not made on, those on the model itself too. What was picked stands above."
+    return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), notes=() if on_test else (note,),
+                   banner=BANNER if on_test else None)  # fmt: skip

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fot.report import drawing
 from fot.report.table import Value, number
-from fot.report.words import percent
+from fot.report.words import percent, signed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -38,7 +38,7 @@ def concentration(canvas: Canvas, rows: Rows) -> None:
     gains = [number(row[4]) if row[1] else 0.0 for row in rows]
     right.bar(at, gains, 0.6, color=drawing.SERIES[1], hatch="////", edgecolor=drawing.PAPER)
     drawing.bar_labels(
-        right, at, gains, [f"{gain:+.0f}" if row[1] else "" for gain, row in zip(gains, rows, strict=True)]
+        right, at, gains, [signed(gain) if row[1] else "" for gain, row in zip(gains, rows, strict=True)]
     )
     right.axhline(0, color=drawing.MUTED, lw=0.7)
     right.set_ylim(min(*gains, 0) * 1.3 - 0.2, max(*gains, 1) * 1.3)
@@ -69,7 +69,7 @@ def discordant(canvas: Canvas, rows: Rows) -> None:
     right.barh(at, -losses, 0.55, color=drawing.SERIES[1], hatch="////", edgecolor=drawing.PAPER,
                label="sc alone right")  # fmt: skip
     reach = max(1.0, float(wins.max()), float(losses.max())) * 1.1
-    right.set(xlim=(-reach, reach), ylim=(max(len(rows), 2) - 0.5, -0.6), xlabel="problems")
+    right.set(xlim=(-reach, reach), ylim=(len(rows) - 0.4, -0.6), xlabel="problems")
     right.axvline(0, color=drawing.MUTED, lw=0.7)
     right.set_yticks(at, [drawing.short(str(row[0])) for row in rows])
     right.grid(visible=True, axis="x")
@@ -118,7 +118,7 @@ def early_voting(
         base += own
     for at_, (name, _, _) in enumerate(shares):
         right.annotate(drawing.short(name, 30), (0.01, at_ - 0.24), fontsize=7, va="bottom")
-    right.set(xlim=(0, 1), ylim=(max(len(shares), 3) - 0.6, -0.7), yticks=[])
+    right.set(xlim=(0, 1), ylim=(max(len(shares), 2) - 0.6, -0.7), yticks=[])
     right.grid(visible=True, axis="x")
     right.grid(visible=False, axis="y")
     drawing.percent_axis(right.xaxis)

@@ -13,7 +13,7 @@ from fot.core.policy import Fate
 from fot.grading.base import Judgement
 from fot.report import drawing
 from fot.report.exhibit import Exhibit, Figure, NotHere
-from fot.report.material import CHECKPOINTS, Material
+from fot.report.material import CHECKPOINTS, Cell, Material
 from fot.report.steps import vote_drawings as drawings
 from fot.report.table import Column, Table, Value, number
 from fot.report.words import count, joined, percent, signed
@@ -111,7 +111,7 @@ def discordant(material: Material) -> Exhibit:
     same = len(material.problems) - won - lost
     sentence = (
         f"Both are right, or both wrong, on {same} of {len(material.problems)} problems; the funnel alone is right on "
-        f"{won}, self-consistency alone on {lost}."
+        f"{won or 'none'}, self-consistency alone on {lost or 'none'}."
     )
 
     height = max(2.2, 1.3 + 0.3 * len(rows))
@@ -245,15 +245,16 @@ def no_answer(material: Material) -> Exhibit:
         raise NotHere(f"only {int(silent.sum())} of the {len(silent):,} rollouts never answer: too few for a tail")
     stops, fates = material.stops("fot"), material.fates("fot")
     pruned = np.array([fate is Fate.PRUNED for fate in fates])
+    marks = _marks(stops, pruned)
     rows: list[tuple[Value, ...]] = []
-    for cell in material.cells:
+    whole = Cell("all", "", np.ones(len(material.problems), np.bool_))
+    for cell in [*material.cells, *([whole] if len(material.cells) > 1 else [])]:
         mine = silent & cell.which[rollouts.problem]
         problems = int(cell.which.sum())
-        left = [float((mine & ~(pruned & (stops <= mark))).sum() / problems) for mark in _marks(stops, pruned)]
+        left = [float((mine & ~(pruned & (stops <= mark))).sum() / problems) for mark in marks]
         start = float(mine.sum() / problems)
         end = float((mine & ~pruned).sum() / problems)
         rows.append((cell.model, cell.benchmark, start, *left, end, 1 - end / start if start else None))
-    marks = _marks(stops, pruned)
     columns = (
         Column("model", "model"),
         Column("benchmark", "benchmark"),
