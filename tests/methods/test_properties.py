@@ -24,7 +24,6 @@ OTHERS = ["deepconf:warmup=2,window=3,interval=1", "cisc", "pass"]
 
 
 @pytest.mark.parametrize("spec", BOUNDED)
-@settings(max_examples=100)
 @given(problems)
 def test_the_lossless_stop_never_changes_an_answer(spec, lines):
     _, alone = play(spec, lines)

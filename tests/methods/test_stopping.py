@@ -63,7 +63,7 @@ def test_only_a_share_is_started():
     _, outcome = play("adaptive", said(*"abcdefghij" * 2))
     assert [fate is Fate.UNUSED for fate in outcome.fates] == [False] * 10 + [True] * 10
     _, small = play("adaptive", said(*"abcdefgh"))
-    assert sum(fate is not Fate.UNUSED for fate in small.fates) == 5
+    assert sum(fate is not Fate.UNUSED for fate in small.fates) == 6
 
 
 def test_the_bayesian_stop():

@@ -22,7 +22,7 @@ class _Entry(TypedDict):
 
 
 def methods(name: str | None = None, /, *, json: bool = False) -> None:
-    """List the methods with what they need, or one with its parameters.
+    """List the methods with needs, parameters and defaults, or one with what its parameters mean.
 
     Parameters
     ----------
@@ -42,10 +42,13 @@ def methods(name: str | None = None, /, *, json: bool = False) -> None:
         print_json({"schema": "fot.methods/1", "methods": entries})
         return
     rows = [[entry["name"], ", ".join(entry["needs"]) or "-", entry["summary"]] for entry in entries]
-    print_table(["method", "needs", "what it does"], rows, text_columns=3)
     if name is None:
-        print_note("fot methods NAME tells a method's parameters; NAME:key=value,key=value sets them")
+        for row, entry in zip(rows, entries, strict=True):
+            row.append(", ".join(f"{p['name']}={p['default']}" for p in entry["parameters"]) or "-")
+        print_table(["method", "needs", "what it does", "parameters and their defaults"], rows, text_columns=4)
+        print_note("fot methods NAME tells what its parameters mean; NAME:key=value,key=value sets them")
         return
+    print_table(["method", "needs", "what it does"], rows, text_columns=3)
     parameters = [[p["name"], p["default"], p["summary"]] for p in entries[0]["parameters"]]
     if parameters:
         print_table(["parameter", "default", "meaning"], parameters, text_columns=3)

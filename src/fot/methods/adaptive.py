@@ -27,7 +27,7 @@ class PacedPlan:
     at: tuple[float, ...] = parameter((1.0, 1.5), "when to prune, in units of the pace")
     keep: float = parameter(0.67, "share of the running rollouts that a checkpoint keeps")
     minimum: int = parameter(2, "rollouts that pruning leaves running")
-    limit: float | None = parameter(2.0, "when to end everything, in units of the pace; none: never")
+    limit: float | None = parameter(None, "when to end everything, in units of the pace; none: never")
     fallback: tuple[int, ...] = parameter((16000, 24000), "token counts at which to prune while there is no pace")
     stop: float | None = parameter(0.93, "end when the leader is the more frequent answer this surely; none: never")
     settle: int = parameter(8, "tokens for which an answer must stand before it is banked")
@@ -62,7 +62,7 @@ class AdaptivePlan(PacedPlan):
     """The adaptive funnel's parameters."""
 
     first: float = parameter(0.5, "share of k that is started; the others are never needed")
-    least: int = parameter(5, "rollouts that are started at least, where k allows")
+    least: int = parameter(6, "rollouts that are started at least, where k allows")
 
     def __post_init__(self) -> None:
         super().__post_init__()
