@@ -19,7 +19,7 @@ from benchmarks.methods import Source, name_of, source
 from benchmarks.resampled import studies
 from fot.methods import parse
 from fot.replay.evaluate import MethodResult
-from fot.report.drawing import DASHES, INK, MARKS, MUTED, SERIES, legend, panel, svg
+from fot.report.drawing import DASHES, INK, MARKS, MUTED, SERIES, panel, svg
 from fot.report.exhibit import Figure
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ FAMILIES = {
 }
 WAVES = ("fot", "adaptive", "waves", "ac", "ac in windows", "esc, dsc")
 """The families that say how launching fewer at a time trades latency for tokens."""
+APART = {"esc, dsc"}
+"""Families whose settings are no scale: points without a line."""
 AXES = ("attention", "tokens", "latency")
 
 
@@ -85,7 +87,7 @@ def frontier(found: Found) -> Figure:
                 axes.plot(1, 0, marker="+", color=INK, markersize=9)
                 axes.axhline(0, color=MUTED, linewidth=0.6)
                 if axis == "latency":
-                    axes.set_xscale("log")
+                    doublings(axes)
                 axes.set_xlabel(f"{axis} left, sc = 1" if row == len(found) - 1 else "")
                 axes.set_ylabel("" if column else "problems gained")
         if first is not None:
@@ -102,12 +104,25 @@ def between(found: Found) -> Figure:
             axes = panel(canvas, 1, len(found), column, x="latency left, sc = 1", title=pool)
             lines(axes, results, WAVES, "latency", "tokens")
             axes.plot(1, 1, marker="+", color=INK, markersize=9)
-            axes.set_xscale("log")
+            doublings(axes)
             axes.set_ylabel("" if column > 1 else "tokens left, sc = 1")
             if column == 1:
-                legend(axes, where="lower left")
+                canvas.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=len(WAVES))
 
     return Figure("methods-waves", "Tokens against latency.", draw, 8.0, 3.2)
+
+
+def doublings(axes: Axes) -> None:
+    """Give the horizontal axis steps of two."""
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+
+
+def on_paper(drawing: str) -> str:
+    """The drawing with a white ground, for pages that may be dark."""
+    return drawing.replace(
+        '<g id="figure_1">', '<rect width="100%" height="100%" fill="#ffffff"/>\n <g id="figure_1">', 1
+    )
 
 
 def lines(axes: Axes, results: dict[str, list[MethodResult]], families: Collection[str], x: str, y: str) -> None:
@@ -119,7 +134,7 @@ def lines(axes: Axes, results: dict[str, list[MethodResult]], families: Collecti
                 [getattr(one, x) for one in points],
                 [getattr(one, y) for one in points],
                 marker=MARKS[at],
-                linestyle=DASHES[at],
+                linestyle="" if family in APART else DASHES[at],
                 color=SERIES[at],
                 linewidth=0.9,
                 label=family,
@@ -147,10 +162,10 @@ def main() -> None:
     parser.add_argument("--pools", type=int, default=8)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    found = {name_of(one): found_on(one, options.pools) for one in options.sources}
+    found = {f"{name_of(one)}, k = {one.k}": found_on(one, options.pools) for one in options.sources}
     options.out.mkdir(parents=True, exist_ok=True)
     for figure in (frontier(found), between(found)):
-        (options.out / f"{figure.name}.svg").write_text(svg(figure), encoding="utf-8")
+        (options.out / f"{figure.name}.svg").write_text(on_paper(svg(figure)), encoding="utf-8")
     (options.out / "methods-frontier.md").write_text("\n".join(table(found)) + "\n", encoding="utf-8")
 
 

@@ -34,7 +34,9 @@ def test_fot_methods_tells_one(capsys):
     assert "settle" in out
     assert "esc" not in out
     assert main(["methods"]) == 0
-    assert "fot methods NAME" in capsys.readouterr().err
+    listed = capsys.readouterr()
+    assert "fot methods NAME" in listed.err
+    assert "checkpoints=6000/10000/14000, keep=0.67" in listed.out
     assert main(["methods", "adaptve"]) == 2
     assert "Did you mean 'adaptive'" in capsys.readouterr().err
 

@@ -31,6 +31,22 @@ def test_adaptive_consistency_reads_until_it_is_sure(answers, launched, answer):
     assert starts == [sum(10 * (at + 1) for at in range(before)) for before in range(launched)]  # one after the other
 
 
+@pytest.mark.parametrize(
+    ("spec", "answers", "launched"),
+    [
+        ("ac:criterion=majority", "aabb", 2),  # never on one vote; then 2 of 2
+        ("ac:criterion=majority", "abaaab", 5),  # 1/2, 2/3, 3/4, 4/5: 0.8 is enough
+        ("ac:criterion=entropy", "aaaaa", 4),  # against one vote for another: 1 - H(4/5) = 0.278, H(3/4) leaves 0.189
+        ("ac:criterion=dirichlet", "aaaaa", 4),  # one answer: as beta
+        ("ac:criterion=dirichlet", "abaaaaaa", 7),
+        ("ac:threshold=0.93", "aaaa", 3),  # 1 - 2^-4 = 0.9375
+        ("ac:threshold=0.96875", "aaaaaa", 4),  # 1 - 2^-5 exactly: reached is enough
+    ],
+)
+def test_other_criteria_and_thresholds(spec, answers, launched):
+    assert used(play(spec, said(*answers))[1]) == launched
+
+
 def test_an_answerless_rollout_is_no_vote():
     _, outcome = play("ac", [line(10, None), *said(*"aaaaa")])
     assert used(outcome) == 5

@@ -59,6 +59,14 @@ def test_an_answer_must_stand_before_it_is_banked():
     assert late.stops[0] == 100  # ended before it had stood for 8 tokens: it counts all the same
 
 
+def test_without_a_limit_those_that_pruning_leaves_run_to_their_end():
+    lines = [line(100, "a"), line(900, "b", 2), line(900, "b", 0), line(900, "b", 1)]
+    _, outcome = play("adaptive:first=1,settle=0,stop=none", lines)
+    # The pace is 100: at 101 three run, and two are kept; nothing ends them before their time.
+    assert outcome.stops == (100, 101, 900, 900)
+    assert outcome.verdict.answer == "b"
+
+
 def test_only_a_share_is_started():
     _, outcome = play("adaptive", said(*"abcdefghij" * 2))
     assert [fate is Fate.UNUSED for fate in outcome.fates] == [False] * 10 + [True] * 10
@@ -140,6 +148,13 @@ def test_deepconf_sets_a_bar_and_stops_what_falls_below_it():
     assert outcome.charges[2].start == 20
 
 
+def test_deepconfs_high_keeps_nine_of_ten():
+    warm = [sure(20, "a", (float(level), 20)) for level in range(1, 12)]
+    policy, outcome = play("deepconf:warmup=11,window=4,interval=1,consensus=none,keep_top=0.9", warm)
+    assert policy.bar == pytest.approx(2.0)  # the tenth part from below of 1 to 11
+    assert outcome.verdict.votes == {"a": sum(range(2, 12))}
+
+
 def test_deepconf_ends_with_consensus():
     warm = [sure(20, "a", (5.0, 20)) for _ in range(2)]
     _, outcome = play("deepconf:warmup=2,window=4", [*warm, *warm])
@@ -159,6 +174,8 @@ def test_cisc_weights_votes():
     assert play("cisc:temperature=0.1", lines)[1].verdict.answer == "b"  # sharp ones: the surest rollout
     assert play("cisc:variant=tie", lines)[1].verdict.answer == "a"
     assert play("cisc:variant=tie", lines[1:])[1].verdict.answer == "b"
+    unknown = sure(4, "b", (float("nan"), 4))
+    assert play("cisc", [*lines[:2], unknown])[1].verdict.votes == {"a": 1.0}  # the weights of two sum to one
     assert weights([1.0, 3.0], CiscPlan(variant="linear", temperature=2)) == [1.0, 5.0]
     assert weights([], CiscPlan()) == []
 
