@@ -140,14 +140,21 @@ def brief(result: MethodResult) -> str:
 
 
 def sizes(pools: Sequence[Source], half: str | None) -> list[str]:
-    """The default funnel on pools of fewer rollouts."""
+    """The default funnel on pools of fewer and of more rollouts, each on the problems that have as many."""
     names = " | ".join(name_of(one) for one in pools)
     lines = ["", f"| k | {names} |", "|---|" + "---|" * len(pools)]
     for k in SIZES:
-        fitting = [study_of(one._replace(k=k), half) if k <= one.k else None for one in pools]
-        cells = ["-" if study is None else brief(study.evaluate(parse("fot"))) for study in fitting]
+        cells = [sized(one._replace(k=k), half) for one in pools]
         lines.append(f"| {k} | {' | '.join(cells)} |")
     return lines
+
+
+def sized(one: Source, half: str | None) -> str:
+    """The default funnel at this k, and on how many problems."""
+    if not Pool.open(one.path).select(one.k).parts:
+        return "-"
+    study = study_of(one, half)
+    return f"{brief(study.evaluate(parse('fot')))}, {len(study.problems)} problems"
 
 
 def name_of(one: Source) -> str:

@@ -175,7 +175,8 @@ class Spec:
 def _wrapped(method: Method, plan: Any, inner: Callable[[Context], Policy]) -> Callable[[Context], Policy]:
     wrap = method.wrap
     if wrap is None:
-        raise ConfigError(f"'{method.name}' cannot work around another method", "Give it as a policy of its own.")
+        able = ", ".join(name for name, known in methods().items() if known.wrap is not None)
+        raise ConfigError(f"'{method.name}' cannot work around another method", f"These can: {able}.")
     return lambda context: wrap(plan, context, inner)
 
 
