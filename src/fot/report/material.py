@@ -141,11 +141,15 @@ class Material:
         """Rollouts of each problem."""
         return np.array([len(part.rows) for sheet in self.sheets for part in sheet.parts], np.int64)
 
+    def need_gold(self) -> None:
+        """Raises `NotHere` where no rollout can be right or wrong."""
+        if all(problem.gold is None for problem in self.problems):
+            raise NotHere("the rollouts have no reference answers, so none is right or wrong")
+
     @cached_property
     def rollouts(self) -> Rollouts:
         """All rollouts; needs reference answers."""
-        if all(problem.gold is None for problem in self.problems):
-            raise NotHere("the rollouts have no reference answers, so none is right or wrong")
+        self.need_gold()
         finals = [answers for sheet in self.sheets for answers in sheet.finals]
         golds = [problem.gold for problem, own in zip(self.problems, finals, strict=True) for _ in own]
         answers = [answer for own in finals for answer in own]

@@ -54,7 +54,7 @@ SIGNALS = {"random": "random", "density": "fot"}
 
 def mechanism(material: Material) -> Exhibit:
     """Pruning signal by early voting."""
-    material.rollouts  # noqa: B018
+    material.need_gold()
     variants = [(name, method, voting) for name, method in SIGNALS.items() for voting in (False, True)]
     rows: list[tuple[Value, ...]] = [("none (sc)", None, *cells(material.result("sc")))]
     results = {}
@@ -85,7 +85,7 @@ KEEPS = (0.67, 0.5, 0.33, 0.25)
 
 def keep_and_voting(material: Material) -> Exhibit:
     """Early voting as the keep ratio falls, on the hard problems."""
-    material.rollouts  # noqa: B018
+    material.need_gold()
     parts, rule = halves(material)
     hard = parts["hard"]
     rows: list[tuple[Value, ...]] = []
@@ -131,14 +131,9 @@ SCHEDULES = ("Early", "Mid", "Math-only", "Late")
 SCHEDULE_KEEPS = (0.50, 0.67, 0.75)
 
 
-def named_spec(name: str, keep: float) -> str:
-    """The funnel with a schedule that the paper names."""
-    return f"fot:checkpoints={'/'.join(map(str, NAMED[name]))},keep={keep}"
-
-
 def schedules(material: Material) -> Exhibit:
     """The paper's four named schedules by three keep ratios, and those at half the tokens."""
-    material.rollouts  # noqa: B018
+    material.need_gold()
     rows: list[tuple[Value, ...]] = []
     best: tuple[float, float, str] = (-np.inf, 0.0, "")
     for factor, label in ((1.0, ""), (0.5, ", halved")):
@@ -168,7 +163,7 @@ def schedules(material: Material) -> Exhibit:
 
 def kernel_size(material: Material) -> Exhibit:
     """The funnel with the first 1 to 21 markers."""
-    material.rollouts  # noqa: B018
+    material.need_gold()
     rows: list[tuple[Value, ...]] = []
     for size in KERNEL_SIZES:
         result = material.result("fot" if size == KERNEL_SIZES[-1] else f"fot:kernel=top-{size}")
@@ -195,7 +190,7 @@ DRAWS = 20
 
 def pool_size(material: Material) -> Exhibit:
     """The funnel against self-consistency on random subsets of the rollouts."""
-    material.rollouts  # noqa: B018
+    material.need_gold()
     sizes = [*(size for size in SIZES if size < material.k), material.k]
     if len(sizes) < 2:
         raise NotHere(f"with {material.k} rollouts a problem there are no smaller pools to compare")

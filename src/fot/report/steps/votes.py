@@ -30,7 +30,7 @@ SHARES = (("under 25%", 0.0, 0.25), ("25 to 50%", 0.25, 0.5), ("over 50%", 0.5, 
 
 def concentration(material: Material) -> Exhibit:
     """How often the funnel changes the answer, by how concentrated the vote of self-consistency is."""
-    material.rollouts  # noqa: B018
+    material.need_gold()
     pairs = list(zip(material.rows("sc"), material.rows("fot"), strict=True))
     rows: list[tuple[Value, ...]] = []
     for name, low, high in SHARES:
@@ -76,7 +76,7 @@ def _share(votes: object) -> float:
 
 def discordant(material: Material) -> Exhibit:
     """Problems on which the funnel and self-consistency are not both right or both wrong."""
-    material.rollouts  # noqa: B018
+    material.need_gold()
     base, ours = material.baseline > 0.5, material.hits("fot") > 0.5
     rows: list[tuple[Value, ...]] = []
     for model in material.models:
@@ -279,7 +279,7 @@ def _marks(stops: NDArray[np.int64], pruned: Bools) -> list[int]:
 
 def early_voting(material: Material) -> Exhibit:
     """How much of the ballot the bank holds, and how often a right answer is in it."""
-    material.rollouts  # noqa: B018
+    material.need_gold()
     rows_ = material.rows("fot")
     banked = np.array([sum(fate is Fate.BANKED for fate in row.outcome.fates) for row in rows_])
     survivors = np.array([sum(fate is Fate.FINISHED for fate in row.outcome.fates) for row in rows_])
