@@ -22,8 +22,8 @@ _SHARES = (
     ("recovery from a false equation", ""),
 )
 _NUMBERS = (
-    ("length not correct/correct", "1.5 or more"),
-    ("length incorrect/correct", ""),
+    ("length incorrect/correct", "1.5 or more"),
+    ("length not correct/correct", ""),
     ("auroc of density for wrong", "0.65 or more"),
     ("auroc within problems", ""),
 )
