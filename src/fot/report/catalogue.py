@@ -43,7 +43,7 @@ SECTIONS: dict[str, tuple[Step, ...]] = {
         Step("pool-size", "How many rollouts", mechanism.pool_size, figures=(7,)),
     ),
     "The choice of configuration": (
-        Step("sweep", "340 configurations, and an honest choice", tuning.search, figures=(7,)),
+        Step("sweep", "340 configurations, and a choice among them", tuning.search, figures=(7,)),
         Step("per-model", "A configuration for each model", tuning.per_model, tables=(17,)),
         Step("transfer", "Configurations on other models", tuning.transfer, tables=(18,)),
     ),

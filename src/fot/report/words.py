@@ -50,15 +50,15 @@ def interval_pp(interval: Interval) -> str:
 
 
 def gained(delta: float) -> str:
-    """A difference in problems, in words."""
-    if delta == 0:
+    """A difference in problems, in words; a twentieth of one is none."""
+    if round(delta, 1) == 0:
         return "as many problems as self-consistency"
     return f"{count(abs(delta), 'problem')} {'more' if delta > 0 else 'fewer'} than self-consistency"
 
 
 def gains(delta: float) -> str:
     """The same as what somebody does: `gains 2 problems`, `loses 1 problem`, `gains nothing`."""
-    if delta == 0:
+    if round(delta, 1) == 0:
         return "gains nothing"
     return f"{'gains' if delta > 0 else 'loses'} {count(abs(delta), 'problem')}"
 

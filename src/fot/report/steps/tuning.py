@@ -31,7 +31,7 @@ CAPTION = (
 
 
 def search(material: Material) -> Exhibit:
-    """All 340 configurations, the Pareto front, and an honest choice."""
+    """All 340 configurations, the Pareto front, and a choice among them."""
     material.need_gold()
     all_ = material.swept
     folds = min(FOLDS, len({(p.benchmark, p.problem_id) for p in material.problems}))
