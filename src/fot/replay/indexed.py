@@ -55,6 +55,11 @@ class Unread:
         """One rollout's further fields."""
         return self.extras[rollout]
 
+    def forget(self) -> None:
+        """Give the memory back; what is asked for again is read again."""
+        for name in ("texts", "extras"):
+            self.__dict__.pop(name, None)
+
 
 @dataclass(frozen=True, slots=True)
 class IndexedPrefix:
@@ -122,6 +127,10 @@ class IndexedRecording:
                 lambda: [self._unread.extras[rollout] for rollout in order],
             ),
         )
+
+    def forget(self) -> None:
+        """Let go of texts and further fields that were read."""
+        self._unread.forget()
 
     def __len__(self) -> int:
         return len(self._rows)

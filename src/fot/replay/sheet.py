@@ -18,12 +18,12 @@ from fot.grading.keys import Keys
 from fot.methods import Context, Recorded, Spec
 from fot.methods.funnel import FunnelPlan, problem_seed
 from fot.methods.sampling import SC
-from fot.pools.cores import memory_bytes
 from fot.pools.index import Index, index_of
 from fot.pools.pieces import Pieces
 from fot.pools.read import Part, Pool, Rows
 from fot.replay import kept
 from fot.replay.fast import FATES, Board, Plan, Played, play
+from fot.replay.held import Held
 from fot.replay.indexed import IndexedRecording
 from fot.replay.merging import merged
 from fot.replay.ranking import Judged, Ranking
@@ -34,8 +34,6 @@ __all__ = ["Batch", "Sheet"]
 
 _FIELDS = {Need.LOGPROBS: ("confidences", "token confidences"), Need.PROBES: ("probes", "answers to probes")}
 """Needs that rows may answer: the field of the row, and what it holds."""
-_RECORDED_BYTES = 4096
-"""What a rollout takes that is ready to be run: arrays and objects."""
 _VECTORISED = ("density", "length", "random")
 
 
@@ -77,7 +75,14 @@ class Sheet:
         self._ranking = ranking or {}
         self._indexes: dict[str, Index] = {}
         self._boards: dict[str, Board] = {}
-        self._recordings: dict[tuple[str, tuple[int, ...] | None, int], list[IndexedRecording]] = {}
+        self._recordings = Held()
+        self._whole = parts
+
+    def only(self, parts: Sequence[Part]) -> Sheet:
+        """Some of its problems, seen in the same way; the index and the recordings that are held are shared."""
+        other = Sheet(self.pool, parts, self.detector, self._keys, self.pieces, self._ranking)
+        other._whole, other._indexes, other._recordings = self._whole, self._indexes, self._recordings
+        return other
 
     def run(self, spec: Spec, seed: int = 0, draw: int = 0) -> Batch:
         """Run one draw of a method on every problem."""
@@ -232,6 +237,7 @@ class Sheet:
         else:
             outcome = simulate(spec.build(context), recording.reordered(order), follow_commitments=follow)
             back = np.argsort(order).tolist()
+        recording.forget()
         return Outcome(
             verdict=outcome.verdict,
             charges=tuple(outcome.charges[at] for at in back),
@@ -242,7 +248,7 @@ class Sheet:
     def _index(self, kernel: Kernel) -> Index:
         if kernel.digest not in self._indexes:
             index = index_of(self.pool, kernel, self.detector)
-            self._indexes[kernel.digest] = merged(index, self.parts, self._keys) if self._keys else index
+            self._indexes[kernel.digest] = merged(index, self._whole, self._keys) if self._keys else index
         return self._indexes[kernel.digest]
 
     def _board(self, kernel: Kernel) -> Board:
@@ -250,23 +256,20 @@ class Sheet:
             self._boards[kernel.digest] = Board(self._index(kernel), [part.rows for part in self.parts])
         return self._boards[kernel.digest]
 
-    def _recorded(self, kernel: Kernel, block: range) -> list[IndexedRecording]:
-        """The recordings of a block, held for the next draw where those of all problems have room."""
-        if sum(len(part.rows) for part in self.parts) * _RECORDED_BYTES > memory_bytes():
-            return list(self._recordings_of(kernel, self.parts[block.start : block.stop]))
+    def _recorded(self, kernel: Kernel, block: range) -> Iterator[IndexedRecording]:
+        """The recordings of a block, held for the next draw where there is room."""
         within, markers = _within(kernel)
-        key = (within.digest, markers, block.start)
-        if key not in self._recordings:
-            self._recordings[key] = list(self._recordings_of(kernel, self.parts[block.start : block.stop]))
-        return self._recordings[key]
+        for part in self.parts[block.start : block.stop]:
+            key = (within.digest, markers, part.rows.tobytes())
+            yield self._recordings.of(key, len(part.rows), lambda: self._recording(within, markers, part))  # noqa: B023
 
     def _recordings_of(self, kernel: Kernel, parts: Sequence[Part]) -> Iterator[IndexedRecording]:
         within, markers = _within(kernel)
-        index = self._index(within)
-        for part in parts:
-            yield IndexedRecording.of(
-                index, part.rows, markers, partial(self.pool.texts, part.rows), partial(self._extras, part.rows)
-            )
+        return (self._recording(within, markers, part) for part in parts)
+
+    def _recording(self, kernel: Kernel, markers: tuple[int, ...] | None, part: Part) -> IndexedRecording:
+        texts, extras = partial(self.pool.texts, part.rows), partial(self._extras, part.rows)
+        return IndexedRecording.of(self._index(kernel), part.rows, markers, texts, extras)
 
     @property
     def written(self) -> Mapping[str, str]:

@@ -20,7 +20,6 @@ from fot.pools.index import Index, index_of
 from fot.pools.read import Problem
 from fot.replay.evaluate import MethodResult, Row, Study
 from fot.replay.grid import NAMED, grid
-from fot.replay.sheet import Sheet
 from fot.replay.study import Chosen, judge_of, sheets_of, winners_merged
 from fot.replay.sweep import Sweep, sweep
 from fot.report.exhibit import NotHere
@@ -255,7 +254,7 @@ class Material:
                 first += len(sheet.parts)
                 parts = [part for part, taken in zip(sheet.parts, own, strict=True) if taken]
                 if parts:
-                    sheets.append(Sheet(sheet.pool, parts, sheet.detector, pieces=sheet.pieces))
+                    sheets.append(sheet.only(parts))
             self._studies[which.tobytes()] = Study(sheets, self.judge, seed=self.seed, shape=self.shape)
         return self._studies[which.tobytes()]
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["Interval", "mcnemar", "paired_bootstrap", "sign_flip"]
 
 _RESAMPLES = 10_000
+_BLOCK_CELLS = 4_000_000
 
 
 class Interval(NamedTuple):
@@ -36,9 +37,12 @@ def sign_flip(differences: ArrayLike, seed: int = 0) -> float:
     if np.isin(differences, (-1.0, 0.0, 1.0)).all():
         return mcnemar(int((differences > 0).sum()), int((differences < 0).sum()))
     moved = differences[differences != 0]
-    signs = np.random.default_rng(seed).choice((-1.0, 1.0), size=(_RESAMPLES, len(moved)))
-    as_far = np.abs(signs @ moved) >= abs(moved.sum()) - 1e-9
-    return float((as_far.sum() + 1) / (_RESAMPLES + 1))
+    rng, seen, as_far = np.random.default_rng(seed), abs(moved.sum()) - 1e-9, 0
+    step = max(1, _BLOCK_CELLS // len(moved))
+    for first in range(0, _RESAMPLES, step):
+        signs = rng.choice((-1.0, 1.0), size=(min(step, _RESAMPLES - first), len(moved)))
+        as_far += int((np.abs(signs @ moved) >= seen).sum())
+    return (as_far + 1) / (_RESAMPLES + 1)
 
 
 def paired_bootstrap(differences: ArrayLike, seed: int = 0) -> Interval:
