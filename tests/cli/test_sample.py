@@ -62,6 +62,21 @@ def test_several_servers_make_one_file_and_a_larger_k_adds_to_it(problems, tmp_p
     assert_complete(out, rollouts)
 
 
+def test_several_clients_with_a_share_each_make_what_one_makes(problems, tmp_path, capsys):
+    files = [tmp_path / f"rows-{rank}.jsonl" for rank in range(2)]
+    with serving(recorded()) as (one, _), serving(recorded()) as (two, _):
+        for rank, url in enumerate((one, two)):
+            share = ["--out", str(files[rank]), "--base-url", url, "--k", "4", "--shard", f"{rank}/2"]
+            assert main(["sample", problems, *share]) == 0
+        capsys.readouterr()
+        assert main(["sample", problems, "--out", str(files[0]), "--base-url", one, "--shard", "3/4"]) == 2
+        assert "is empty" in capsys.readouterr().err
+    assert [{row["problem_id"] for row in read(file)} for file in files] == [{"p0", "p2"}, {"p1"}]
+    joined = tmp_path / "joined.jsonl"
+    joined.write_text("".join(file.read_text() for file in files))
+    assert_complete(joined, recorded())
+
+
 def test_a_server_that_is_gone_loses_nothing_while_another_one_works(problems, tmp_path, capsys):
     out, rollouts = tmp_path / "rows.jsonl", recorded()
     gone = {(rollout.problem_id, rollout.rollout_id): [Fault("refused", 0)] * 9 for rollout in rollouts}

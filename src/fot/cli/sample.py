@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,6 +40,7 @@ def sample(  # noqa: PLR0913, D417 - each parameter is a flag; groups of them te
     api_key: str | None = None,
     draws: Annotated[DrawFlags, Parameter(name="*")] = DrawFlags(),  # noqa: B008 - frozen
     limit: int | None = None,
+    shard: str | None = None,
     parallel: int | None = None,
     retries: int = 8,
     json: bool = False,
@@ -66,6 +68,8 @@ def sample(  # noqa: PLR0913, D417 - each parameter is a flag; groups of them te
         The servers' key. Better kept in OPENAI_API_KEY.
     limit
         Only the first so many problems.
+    shard
+        RANK/WORLD: this share of the problems only, for one of several clients with servers and rows of its own.
     parallel
         Rollouts at once on each server; default: as many as it has room for, or 32.
     retries
@@ -76,10 +80,25 @@ def sample(  # noqa: PLR0913, D417 - each parameter is a flag; groups of them te
     from fot.cli.problems import load_benchmark
 
     loaded = load_benchmark(benchmark, limit=limit, seed=0)
+    if shard is not None:
+        loaded = _share(loaded, shard)
     urls: list[str | None] = [*base_url] if base_url else [None]
     flags = [EngineFlags(engine=engine, base_url=url, model=model, api_key=api_key) for url in urls]
     rows = out if out.suffix == ROW_FILE else out.with_name(f"{out.name}.rows{ROW_FILE}")
     return asyncio.run(_sample(loaded, flags, rows, out, draws, k, parallel, retries, json))
+
+
+def _share(loaded: Loaded, shard: str) -> Loaded:
+    """Every world-th problem; `ConfigError` where none is left."""
+    from fot.pools.shard import Shard
+
+    own = Shard.parse(shard)
+    items = tuple(item for at, item in enumerate(loaded.items) if own.owns(at))
+    if not items:
+        raise ConfigError(
+            f"shard {shard} of {len(loaded.items)} problems is empty", "Take no more shards than problems."
+        )
+    return replace(loaded, items=items)
 
 
 async def _sample(  # noqa: PLR0913, PLR0917
