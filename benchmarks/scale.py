@@ -2,13 +2,13 @@
 
     fot pool synth --out paper                    # 115,200 rollouts, or any pool
     python -m benchmarks.scale paper --folder out --rollouts 1000 4000 16000 64000 115200
-    python -m benchmarks.scale paper --folder out --summary --figure docs/scale.svg
+    python -m benchmarks.scale paper --folder out --summary --times 100 10000 --figure docs/images/scale.svg
 
 A smaller pool holds every n-th problem of the large one, as JSON lines. Each step is a command of its own in a fresh
 process; wall and processor time are the operating system's, and so is the peak of resident memory, of all processes of
-the command together (what they share is counted for each). `str.count` and `library`
-go over the same texts in the same run, on one core: the passes of `str.count` over a sixteenth of the texts, and
-the column engine's search for all markers at once, with the time to read the texts told apart. What is measured is
+the command together (what they share is counted for each). `library` goes over the same texts in the same run, on one
+core: the column engine's search for all markers at once, with the time to read the texts told apart, and on a
+sixteenth of the texts the other ways that libraries have, a pass for each marker. What is measured is
 appended to a file in the folder, so sizes and steps may be measured one by one. The summary fits straight lines, and
 tells what one through the sizes up to a quarter of the largest would have told of the largest.
 """
@@ -26,6 +26,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from fot.core.markers import PAPER_KERNEL, count
 from fot.pools.read import Pool
@@ -57,6 +59,7 @@ def main() -> None:
     parser.add_argument("--steps", nargs="+", choices=STEPS, default=STEPS[1:-1])
     parser.add_argument("--prepare", action="store_true", help="write the rows, measure nothing")
     parser.add_argument("--summary", action="store_true", help="tables of what was measured so far")
+    parser.add_argument("--times", type=float, nargs="+", default=[], help="foretell so many times the paper's pool")
     parser.add_argument("--figure", type=Path, help="draw time and memory by size as SVG")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -64,6 +67,7 @@ def main() -> None:
     if options.summary:
         measured = [msgspec.json.decode(line, type=Measured) for line in journal.read_bytes().splitlines()]
         summary(measured)
+        foretell(measured, options.times)
         if options.figure:
             draw(measured, options.figure)
         return
@@ -192,10 +196,11 @@ sys.exit(process.returncode)
 
 
 def library(path: Path, rollouts: int) -> Measured:
-    """The column engine's own search for all markers, on one core, and `str.count` marker by marker on a share."""
+    """Library searches for all markers, on one core: the best of them over all texts, the others on a share."""
     pool = Pool.open(path)
-    read, searched, counted = 0.0, 0.0, 0.0
+    read, searched = 0.0, 0.0
     megabytes = sampled = 0.0
+    others = dict.fromkeys(OTHERS, 0.0)
     for group in range(pool.row_groups):
         began = time.process_time()
         column = pool.group(group, "text")
@@ -205,11 +210,23 @@ def library(path: Path, rollouts: int) -> Measured:
         searched += seconds(lambda: series.str.find_many(list(PAPER_KERNEL.markers)).list.len().sum())  # noqa: B023
         megabytes += size
         if group % 16 == 0:
-            texts = column.to_pylist()
-            counted += seconds(lambda: sum(map(count, texts)))  # noqa: B023
+            for name, work in OTHERS.items():
+                others[name] += seconds(lambda: work(column))  # noqa: B023
             sampled += size
-    note = f"of which reading {read:.2f} s; str.count, {len(PAPER_KERNEL.markers)} passes: {sampled / counted:.0f} MB/s"
+    told = ", ".join(f"{name} {sampled / spent:.0f} MB/s" for name, spent in others.items())
+    note = f"of which reading {read:.2f} s; without reading: find_many {megabytes / searched:.0f} MB/s, {told}"
     return Measured("library", rollouts, read + searched, read + searched, 0.0, megabytes, note)
+
+
+OTHERS: dict[str, Callable[[pa.Array], object]] = {
+    "polars count_matches": lambda column: [
+        pl.Series(pl.from_arrow(column)).str.count_matches(marker, literal=True).sum()
+        for marker in PAPER_KERNEL.markers
+    ],
+    "pyarrow count_substring": lambda column: [pc.count_substring(column, marker) for marker in PAPER_KERNEL.markers],
+    "str.count": lambda column: sum(map(count, column.to_pylist())),
+}
+"""Passes over a column of texts, one for each marker."""
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -244,6 +261,20 @@ def summary(measured: Sequence[Measured]) -> None:
             guess = float(np.polyval(np.polyfit(sizes[small], cpu[small], 1), sizes[-1]))
             largest = f"{guess:8.1f} {cpu[-1]:8.1f}  ({guess / cpu[-1] - 1:+.0%})"
         print(f"{step:12} {slopes[0]:11.4f} {slopes[1]:12.4f} {slopes[2]:9.3f} {straight:10.4f}   {largest}")
+
+
+def foretell(measured: Sequence[Measured], times: Sequence[float]) -> None:
+    """What the lines say of pools that nobody has here."""
+    for factor in times:
+        print(f"{factor:,g} times the paper's pool, {factor * PAPER_ROLLOUTS:,.0f} rollouts:")
+        for step in dict.fromkeys(one.step for one in measured):
+            sizes, cpu = lines(measured, step, "cpu_s")
+            if len(sizes) > 1:
+                hours, peak = (
+                    float(np.polyval(np.polyfit(sizes, values, 1), factor * PAPER_ROLLOUTS))
+                    for values in (cpu / 3600, lines(measured, step, "peak_mb")[1] / 1000)
+                )
+                print(f"{step:12} {hours:12,.3f} core hours  {peak:10,.1f} GB in one process")
 
 
 def draw(measured: Sequence[Measured], path: Path) -> None:

@@ -42,6 +42,9 @@ COMMANDS = (
     Command("pool info", "fot.cli.pool:info", "Tell what is in a pool."),
     Command("pool synth", "fot.cli.synth:synth", "Make up a pool of any size after the paper's statistics."),
     Command("bench", "fot.cli.bench:bench", "Measure methods side by side on a running engine."),
+    Command(
+        "cost", "fot.cli.cost:cost", "Tell tokens, FLOPs, accelerator hours and bytes of a pool, or of many times it."
+    ),
     Command("doctor", "fot.cli.doctor:doctor", "Test a server for what matters, and tell what to change."),
     Command("grade", "fot.cli.grade:grade", "Judge committed answers against reference answers."),
     Command("methods", "fot.cli.methods:methods", "List the methods, or tell one with its parameters."),

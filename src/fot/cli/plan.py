@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fot.replay.sheet import Sheet
     from fot.replay.station import Room
 
-__all__ = ["plan"]
+__all__ = ["plan", "read_timing", "room_of"]
 
 _HEADERS = (
     *("method", "problems at once", "wall s", "against sc", "problems/h", "tokens/s", "s a problem", "95%"),
@@ -84,10 +84,10 @@ def plan(  # noqa: PLR0913 - each parameter is a flag
     from fot.methods import parse
     from fot.replay.capacity import Load
 
-    speed, about = _read_timing(timing)
+    speed, about = read_timing(timing)
     specs = [parse(text) for text in policy or ("sc", "fot")]
     chosen = choose(pools, k)
-    room = _room(speed, slots, kv_tokens)
+    room = room_of(speed, slots, kv_tokens)
     loads = [Load(concurrency=number, way=way) for number in concurrency or [1]]
     sheets = _sheets(chosen.pools, chosen.selections, commit)
     rows = list(_foretold(sheets, specs, loads, speed, room, seed, prompt_tokens))
@@ -114,7 +114,8 @@ def plan(  # noqa: PLR0913 - each parameter is a flag
     return ExitCode.OK
 
 
-def _read_timing(path: Path) -> tuple[Timing, dict[str, Any]]:
+def read_timing(path: Path) -> tuple[Timing, dict[str, Any]]:
+    """A timing, and all that its file tells."""
     import msgspec
 
     from fot.core.timing import Timing
@@ -128,7 +129,8 @@ def _read_timing(path: Path) -> tuple[Timing, dict[str, Any]]:
     return Timing.from_json(told), told
 
 
-def _room(timing: Timing, slots: int | None, kv_tokens: int | None) -> Room:
+def room_of(timing: Timing, slots: int | None, kv_tokens: int | None) -> Room:
+    """The room of a timed server: its own slots, unless others are given."""
     from fot.replay.station import Room
 
     known = slots if slots is not None else timing.slots

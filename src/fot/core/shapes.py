@@ -22,13 +22,21 @@ class Shape:
     feed_forward: int
     """Width of the feed-forward block, or of one expert."""
     active_experts: int = 1
+    experts: int = 1
 
     @property
     def active_weights(self) -> int:
         """Weights of the projections and of the feed-forward blocks that every generated token passes through."""
+        return self._weights(self.active_experts)
+
+    @property
+    def weights(self) -> int:
+        """The same of all experts: what is held in memory, embeddings and output head left aside."""
+        return self._weights(self.experts)
+
+    def _weights(self, experts: int) -> int:
         projections = self.hidden * self.head_width * (2 * self.heads + 2 * self.kv_heads)
-        feed_forward = 3 * self.hidden * self.feed_forward * self.active_experts
-        return self.layers * (projections + feed_forward)
+        return self.layers * (projections + 3 * self.hidden * self.feed_forward * experts)
 
 
 def _qwen(layers: int, hidden: int, heads: int, kv_heads: int, feed_forward: int) -> Shape:
@@ -55,6 +63,7 @@ SHAPES: dict[str, Shape] = {
         head_width=128,
         feed_forward=768,
         active_experts=8,
+        experts=128,
     ),
     "QwQ-32B": _qwen(64, 5120, 40, 8, 27648),
     "Qwen3-14B": _qwen(40, 5120, 40, 8, 17408),
@@ -105,4 +114,5 @@ def shape_from_config(config: Mapping[str, object]) -> Shape:
         head_width=number("head_dim", default=hidden // heads),
         feed_forward=number("moe_intermediate_size", default=dense) if experts > 1 else dense,
         active_experts=number("num_experts_per_tok", default=1) if experts > 1 else 1,
+        experts=experts,
     )
