@@ -6,11 +6,14 @@
 
 A smaller pool holds every n-th problem of the large one, as JSON lines. Each step is a command of its own in a fresh
 process; wall and processor time are the operating system's, and so is the peak of resident memory, of all processes of
-the command together (what they share is counted for each). `library` goes over the same texts in the same run, on one
-core: the column engine's search for all markers at once, with the time to read the texts told apart, and on a
-sixteenth of the texts the other ways that libraries have, a pass for each marker. What is measured is
-appended to a file in the folder, so sizes and steps may be measured one by one. The summary fits straight lines, and
-tells what one through the sizes up to a quarter of the largest would have told of the largest.
+the command together (what they share is counted for each), with the files that they have mapped and without.
+
+`library` goes over the same texts in the same run, on one core: the column engine's search for all markers at once,
+with the time to read the texts told apart, and on a sixteenth of the texts the other ways that libraries have, a pass
+for each marker. What is measured is appended to a file in the folder, so sizes and steps may be measured one by one.
+
+The summary fits straight lines, and tells what one through the sizes up to a quarter of the largest would have told of
+the largest. `--times` goes on with those through the sizes from an eighth of the largest up.
 """
 
 from __future__ import annotations
@@ -45,6 +48,8 @@ class Measured(msgspec.Struct, frozen=True):
     wall_s: float
     cpu_s: float
     peak_mb: float
+    own_mb: float
+    """The same without the files that are mapped, which the system takes back when it needs the room."""
     megabytes: float
     """Of text."""
     note: str = ""
@@ -85,7 +90,8 @@ def told(found: Measured) -> str:
     """A line about a step."""
     rate = found.megabytes / max(found.cpu_s, 1e-9)
     times = f"wall {found.wall_s:8.2f} s  CPU {found.cpu_s:8.2f} s  {rate:7.0f} MB/s a core"
-    return f"{found.step:12} {found.rollouts:8,} rollouts  {times}  peak {found.peak_mb:6,.0f} MB  {found.note}"
+    peak = f"peak {found.peak_mb:6,.0f} MB ({found.own_mb:,.0f} without files)"
+    return f"{found.step:12} {found.rollouts:8,} rollouts  {times}  {peak}  {found.note}"
 
 
 class Work:
@@ -107,10 +113,10 @@ class Work:
             return library(self.pool, self.rollouts)
         for stale in self.stale(step):
             shutil.rmtree(stale) if stale.is_dir() else stale.unlink()
-        wall, cpu, peak = timed([sys.executable, "-m", "fot", *self.words(step)], self.out)
+        wall, cpu, *peaks = timed([sys.executable, "-m", "fot", *self.words(step)], self.out)
         pool = self.made_up if step == "synth" else self.pool
         chars = msgspec.json.decode((pool / "manifest.json").read_bytes())["chars"]
-        return Measured(step, self.rollouts, wall, cpu, peak, chars / 1e6)
+        return Measured(step, self.rollouts, wall, cpu, *peaks, chars / 1e6)
 
     def stale(self, step: str) -> Iterable[Path]:
         """What a step before has left that would spare this one its work."""
@@ -157,8 +163,8 @@ def write_rows(pool: Pool, rollouts: int, path: Path) -> None:
     partial.rename(path)
 
 
-def timed(words: Sequence[str], out: Path) -> tuple[float, float, float]:
-    """Wall seconds, processor seconds and the peak in MB of a command; what it prints goes to a file."""
+def timed(words: Sequence[str], out: Path) -> list[float]:
+    """Wall seconds, processor seconds and the two peaks in MB of a command; what it prints goes to a file."""
     # Through a small process: what a command is started from counts towards its peak.
     with out.open("wb") as stream:
         ran = subprocess.run(
@@ -166,31 +172,34 @@ def timed(words: Sequence[str], out: Path) -> tuple[float, float, float]:
         )
     if ran.returncode:
         raise SystemExit(f"{' '.join(words)}: {ran.stderr}")
-    wall, cpu, peak = msgspec.json.decode(ran.stderr.splitlines()[-1], type=tuple[float, float, float])
-    return wall, cpu, peak / 1024
+    return msgspec.json.decode(ran.stderr.splitlines()[-1], type=list[float])
 
 
 METER = """
 import glob, json, os, resource, subprocess, sys, time
+page = resource.getpagesize() / 2**20
 def resident(pid):
     try:
         with open(f"/proc/{pid}/statm") as told:
-            total = int(told.read().split()[1]) * resource.getpagesize() // 1024
+            _, whole, files = map(int, told.read().split()[:3])
+        found = [page * whole, page * (whole - files)]
         for thread in glob.glob(f"/proc/{pid}/task/*/children"):
             with open(thread) as told:
-                total += sum(map(resident, told.read().split()))
-        return total
+                for child in told.read().split():
+                    found = [a + b for a, b in zip(found, resident(child))]
+        return found
     except OSError:
-        return 0
+        return [0, 0]
 began = time.perf_counter()
 process = subprocess.Popen(sys.argv[1:])
-peak = 0
+peaks = [0, 0]
 while process.poll() is None:
-    peak = max(peak, resident(process.pid))
+    peaks = [max(pair) for pair in zip(peaks, resident(process.pid))]
     time.sleep(0.02)
 wall = time.perf_counter() - began
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(json.dumps([wall, used.ru_utime + used.ru_stime, max(peak, used.ru_maxrss)]), file=sys.stderr)
+peaks[0] = max(peaks[0], used.ru_maxrss / 1024)
+print(json.dumps([wall, used.ru_utime + used.ru_stime, *peaks]), file=sys.stderr)
 sys.exit(process.returncode)
 """
 
@@ -215,7 +224,7 @@ def library(path: Path, rollouts: int) -> Measured:
             sampled += size
     told = ", ".join(f"{name} {sampled / spent:.0f} MB/s" for name, spent in others.items())
     note = f"of which reading {read:.2f} s; without reading: find_many {megabytes / searched:.0f} MB/s, {told}"
-    return Measured("library", rollouts, read + searched, read + searched, 0.0, megabytes, note)
+    return Measured("library", rollouts, read + searched, read + searched, 0.0, 0.0, megabytes, note)
 
 
 OTHERS: dict[str, Callable[[pa.Array], object]] = {
@@ -246,13 +255,14 @@ def lines(measured: Sequence[Measured], step: str, value: str) -> tuple[np.ndarr
 
 def summary(measured: Sequence[Measured]) -> None:
     """Slopes of time and memory, and what the sizes up to a quarter of the largest foretell of the largest."""
-    heads = f"{'CPU s/1,000':>11} {'wall s/1,000':>12} {'MB/1,000':>9} {'r² of CPU':>10}"
+    heads = " ".join(f"{name:>9}" for name in ("CPU s", "wall s", "MB", "no files")) + "  r² of CPU"
+    print("per 1,000 rollouts:")
     print(f"{'step':12} {heads}   CPU s of the largest: foretold, measured")
     for step in dict.fromkeys(one.step for one in measured):
         sizes, cpu = lines(measured, step, "cpu_s")
         if len(sizes) < 2:
             continue
-        series = [lines(measured, step, what)[1] for what in ("cpu_s", "wall_s", "peak_mb")]
+        series = [lines(measured, step, what)[1] for what in ("cpu_s", "wall_s", "peak_mb", "own_mb")]
         slopes = [1000 * np.polyfit(sizes, values, 1)[0] for values in series]
         straight = np.corrcoef(sizes, cpu)[0, 1] ** 2
         small = sizes <= sizes[-1] / 4
@@ -260,21 +270,23 @@ def summary(measured: Sequence[Measured]) -> None:
         if small.sum() > 1:
             guess = float(np.polyval(np.polyfit(sizes[small], cpu[small], 1), sizes[-1]))
             largest = f"{guess:8.1f} {cpu[-1]:8.1f}  ({guess / cpu[-1] - 1:+.0%})"
-        print(f"{step:12} {slopes[0]:11.4f} {slopes[1]:12.4f} {slopes[2]:9.3f} {straight:10.4f}   {largest}")
+        told = " ".join(f"{slope:9.4f}" for slope in slopes)
+        print(f"{step:12} {told} {straight:10.4f}   {largest}")
 
 
 def foretell(measured: Sequence[Measured], times: Sequence[float]) -> None:
     """What the lines say of pools that nobody has here."""
     for factor in times:
-        print(f"{factor:,g} times the paper's pool, {factor * PAPER_ROLLOUTS:,.0f} rollouts:")
+        size = factor * PAPER_ROLLOUTS
+        print(f"{factor:,g} times the paper's pool, {size:,.0f} rollouts:")
         for step in dict.fromkeys(one.step for one in measured):
-            sizes, cpu = lines(measured, step, "cpu_s")
-            if len(sizes) > 1:
-                hours, peak = (
-                    float(np.polyval(np.polyfit(sizes, values, 1), factor * PAPER_ROLLOUTS))
-                    for values in (cpu / 3600, lines(measured, step, "peak_mb")[1] / 1000)
-                )
-                print(f"{step:12} {hours:12,.3f} core hours  {peak:10,.1f} GB in one process")
+            sizes, _ = lines(measured, step, "cpu_s")
+            large = sizes >= sizes[-1] / 8
+            if large.sum() > 1:
+                series = [lines(measured, step, what)[1][large] for what in ("cpu_s", "peak_mb", "own_mb")]
+                cpu, peak, own = (float(np.polyval(np.polyfit(sizes[large], one, 1), size)) for one in series)
+                memory = f"{peak / 1000:8,.1f} GB at once ({own / 1000:,.1f} without files)"
+                print(f"{step:12} {cpu / 3600:12,.3f} core hours  {memory}")
 
 
 def draw(measured: Sequence[Measured], path: Path) -> None:
@@ -283,7 +295,7 @@ def draw(measured: Sequence[Measured], path: Path) -> None:
     from fot.report.exhibit import Figure
 
     def on(canvas: object) -> None:
-        for at, (value, name) in enumerate((("cpu_s", "processor seconds"), ("peak_mb", "peak of memory, MB")), 1):
+        for at, (value, name) in enumerate((("cpu_s", "processor seconds"), ("own_mb", "peak of memory, MB")), 1):
             axes = drawing.panel(canvas, 1, 2, at, x="rollouts", y=name)  # type: ignore[arg-type]
             steps = [step for step in STEPS if step not in ("synth", "library", "sweep again")]
             for which, step in enumerate(steps):

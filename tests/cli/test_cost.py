@@ -64,6 +64,17 @@ def test_a_funnel_takes_less(rows, capsys):
     assert fot["bytes"]["text"] < sc["bytes"]["text"]
 
 
+def test_what_runs_have_kept_is_not_counted_as_index(rows, capsys, tmp_path):
+    pool = tmp_path / "pool"
+    assert main(["pool", "import", str(rows), "--out", str(pool)]) == 0
+    capsys.readouterr()
+    before = told(capsys, pool)["costs"]
+    assert main(["simulate", str(pool), "--policy", "fot+decided"]) == 0
+    assert list(pool.glob("index/*/pieces/*"))
+    capsys.readouterr()
+    assert told(capsys, pool)["costs"] == before
+
+
 def test_hours_of_a_server_that_was_timed(rows, capsys, tmp_path):
     timing = Timing(knots=(Knot(1, 1.0), Knot(8, 2.0)), kv_s=0.01, prefill_s=0.5, shared=0.5, slots=8)
     path = tmp_path / "timing.json"

@@ -200,13 +200,15 @@ def _item(
 
 
 def _bytes(pools: Sequence[Pool], commit: str) -> dict[str, float]:
-    """For each token: of the text, of the files of rows, and of all that was derived from them."""
+    """For each token: of the text, of the files of rows, and of the arrays that were derived from them."""
     from fot.core.markers import PAPER_KERNEL
     from fot.pools.derived import places
     from fot.pools.index import index_of
+    from fot.pools.pieces import PIECES
 
     tokens = sum(int(index_of(pool, PAPER_KERNEL, commit).n_tokens.sum()) for pool in pools)
-    kept = (path for pool in pools for place in places(pool) for path in place.rglob("*") if path.is_file())
+    derived = ((place, path) for pool in pools for place in places(pool) for path in place.rglob("*"))
+    kept = [path for place, path in derived if path.is_file() and PIECES not in path.relative_to(place).parts]
     return {
         "text": sum(pool.manifest.chars for pool in pools) / tokens,
         "pool": sum(pool.manifest.rows_bytes for pool in pools) / tokens,
