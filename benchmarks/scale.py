@@ -113,10 +113,10 @@ class Work:
             return library(self.pool, self.rollouts)
         for stale in self.stale(step):
             shutil.rmtree(stale) if stale.is_dir() else stale.unlink()
-        wall, cpu, *peaks = timed([sys.executable, "-m", "fot", *self.words(step)], self.out)
+        wall, cpu, peak, own = timed([sys.executable, "-m", "fot", *self.words(step)], self.out)
         pool = self.made_up if step == "synth" else self.pool
         chars = msgspec.json.decode((pool / "manifest.json").read_bytes())["chars"]
-        return Measured(step, self.rollouts, wall, cpu, *peaks, chars / 1e6)
+        return Measured(step, self.rollouts, wall, cpu, peak, own, chars / 1e6)
 
     def stale(self, step: str) -> Iterable[Path]:
         """What a step before has left that would spare this one its work."""

@@ -57,7 +57,7 @@ class _Bill(NamedTuple):
 
     def sum(self, name: str) -> float:
         """A figure of the work."""
-        return sum(getattr(item.work, name) for item in self.items)
+        return float(sum(getattr(item.work, name) for item in self.items))
 
 
 def cost(  # noqa: PLR0913 - each parameter is a flag
