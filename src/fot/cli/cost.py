@@ -204,15 +204,13 @@ def _bytes(pools: Sequence[Pool], commit: str) -> dict[str, float]:
     from fot.core.markers import PAPER_KERNEL
     from fot.pools.derived import places
     from fot.pools.index import index_of
-    from fot.pools.pieces import PIECES
 
     tokens = sum(int(index_of(pool, PAPER_KERNEL, commit).n_tokens.sum()) for pool in pools)
-    derived = ((place, path) for pool in pools for place in places(pool) for path in place.rglob("*"))
-    kept = [path for place, path in derived if path.is_file() and PIECES not in path.relative_to(place).parts]
+    arrays = [path for pool in pools for place in places(pool) for path in place.glob("*/*.npy")]
     return {
         "text": sum(pool.manifest.chars for pool in pools) / tokens,
         "pool": sum(pool.manifest.rows_bytes for pool in pools) / tokens,
-        "index": sum(path.stat().st_size for path in kept) / tokens,
+        "index": sum(path.stat().st_size for path in arrays) / tokens,
     }
 
 

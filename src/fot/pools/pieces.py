@@ -17,10 +17,8 @@ from typing import Self
 from fot.pools.derived import places
 from fot.pools.read import Pool
 
-__all__ = ["PIECES", "Pieces", "name_of"]
+__all__ = ["Pieces", "name_of"]
 
-PIECES = "pieces"
-"""The folder of pieces, beside the derived arrays."""
 _CHECK_BYTES = 16
 
 
@@ -33,7 +31,7 @@ class Pieces:
     @classmethod
     def beside(cls, pool: Pool) -> Self:
         """Those of a pool's content: in its folder, or in the cache where that cannot be written."""
-        return cls([place / PIECES for place in places(pool)])
+        return cls([place / "pieces" for place in places(pool)])
 
     def load(self, name: str) -> bytes | None:
         """A piece; None when it is not there, or damaged."""
