@@ -302,8 +302,8 @@ def draw(measured: Sequence[Measured], path: Path) -> None:
                 sizes, values = lines(measured, step, value)
                 if len(sizes):
                     mark, dash, color = drawing.MARKS[which], drawing.DASHES[which], drawing.SERIES[which]
-                    axes.loglog(sizes, values, marker=mark, ls=dash, color=color, label=step)
-        drawing.legend(axes, 1, "center right")
+                    axes.loglog(sizes, values, marker=mark, ls=dash, color=color, label=step if at == 1 else None)
+        drawing.legend(canvas, 6, "outside upper center")
 
     path.write_text(drawing.svg(Figure("scale", "Time and memory by pool size", on, 7.2, 3.0), "synthetic texts"))
 
