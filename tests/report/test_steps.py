@@ -157,6 +157,15 @@ def test_a_transfer_is_counted_on_questions_that_its_choice_has_not_seen(two):
         tuning.transfer(material(*[pool.path for pool in two.chosen.pools][:1]))
 
 
+def test_the_default_of_the_sweep_is_that_of_the_main_comparison(one):
+    default = dict(
+        zip((c.name for c in tuning.search(one).table.columns), tuning.search(one).table.rows[-1], strict=True)
+    )
+    result = one.result("fot")
+    assert (default["wins"], default["losses"], default["p"]) == (result.wins, result.losses, result.p)
+    assert default["ci_pp"] == pytest.approx(result.ci95_pp)
+
+
 def test_folds_keep_a_choice_from_the_questions_it_is_reported_on(two):
     """Whatever happens in a fold, the configuration that is counted there stays the same."""
     swept = two.swept

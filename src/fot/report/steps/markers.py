@@ -107,6 +107,17 @@ def read_signals() -> list[str]:
     return [name for name, needs in named.items() if needs <= {Need.TEXT}]
 
 
+SIGNAL_COLUMNS = (
+    Column("tokens", "at tokens", "count"),
+    Column("signal", "signal"),
+    Column("running", "rollouts running", "count"),
+    Column("problems", "problems with both kinds", "count"),
+    Column("auroc", "AUROC", "number"),
+    Column("interval", "95% interval", "interval-number"),
+    Column("p", "p of 0.5", "p"),
+)
+
+
 def signals(material: Material) -> Exhibit:
     """AUROC within problems of every signal among rollouts that are still running, at several cuts."""
     rollouts = material.rollouts
@@ -131,15 +142,6 @@ def signals(material: Material) -> Exhibit:
                 rows.append((tokens, name, int(going.sum()), *_told(ranking)))
     if not rows:
         raise NotHere("no problem has both right and wrong rollouts among those still running")
-    columns = (
-        Column("tokens", "at tokens", "count"),
-        Column("signal", "signal"),
-        Column("running", "rollouts running", "count"),
-        Column("problems", "problems with both kinds", "count"),
-        Column("auroc", "AUROC", "number"),
-        Column("interval", "95% interval", "interval-number"),
-        Column("p", "p of 0.5", "p"),
-    )
     density = [row for row in rows if row[1] == "density"]
     best = max(density, key=lambda row: number(row[4]))
     sure = [row for row in density if isinstance(row[5], tuple) and row[5][0] > 0.5]
@@ -158,7 +160,7 @@ def signals(material: Material) -> Exhibit:
         "answered. Compare methods by the vote, not by this table alone: a signal may rank badly and "
         "still prune what the vote can spare.",
     )
-    return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), figures=(figure,), notes=notes)
+    return Exhibit(sentence=sentence, table=Table(SIGNAL_COLUMNS, tuple(rows)), figures=(figure,), notes=notes)
 
 
 def _told(ranking: Ranking) -> tuple[Value, ...]:

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fot.replay.grid import NAMED, Configuration
-from fot.replay.sweep import BANNER, Front, Sweep, deal, front, nested
+from fot.replay.sweep import BANNER, Front, Nested, Rule, Sweep, deal, front, nested
 from fot.report import drawing
 from fot.report.exhibit import Exhibit, Figure, NotHere
 from fot.report.material import Material
 from fot.report.table import Column, Table, Value, number
 from fot.report.words import count, gains, interval_pp, percent, points, signed, unpublished
+from fot.stats.paired import mcnemar, paired_bootstrap
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -24,6 +25,7 @@ __all__ = ["per_model", "search", "transfer"]
 Bools = NDArray[np.bool_]
 DEFAULT = Configuration(NAMED["Mid"], 0.67)
 FOLDS = 5
+RULES: tuple[Rule, ...] = ("accuracy", "saving")
 CAPTION = (
     "All 340 configurations on all problems, by number of checkpoints (set apart a little). "
     "The front is that of these problems, in hindsight."
@@ -33,28 +35,54 @@ CAPTION = (
 def search(material: Material) -> Exhibit:
     """All 340 configurations, the Pareto front, and a choice among them."""
     material.need_gold()
-    all_ = material.swept
+    all_, on_test = material.swept, material.tune_on_test
     folds = min(FOLDS, len({(p.benchmark, p.problem_id) for p in material.problems}))
     if folds < 2:
         raise NotHere("one problem cannot be split into some to choose on and others to report on")
+    chosen = {rule: nested(all_, count=folds, seed=material.seed, rule=rule, on_test=on_test) for rule in RULES}
+    table = _choices(material, chosen)
     figures = all_.figures()
-    edge = front(all_, seed=material.seed, on_test=material.tune_on_test)
-    edge_name, how, other = (
-        ("front-tuned", "chosen on them all", "on the same problems")
+    at = all_.configurations.index(DEFAULT)
+    better = int((figures.delta > figures.delta[at]).sum())
+    tied = int((figures.delta == figures.delta[at]).sum()) - 1
+    best = chosen["accuracy"]
+    tuned, honest = (points(number(table.column(name)[0])) for name in ("tuned", "reported"))
+    where = "on the same problems, which flatters it" if on_test else "on problems it was not chosen on"
+    sentence = (
+        f"The most accurate of {len(all_.configurations)} configurations gains {tuned} points where it is chosen and "
+        f"{honest} {where} ({interval_pp(best.ci95_pp)}), saving {percent(best.attention)} of the attention. On all "
+        f"problems {count(better, 'configuration')} solve more than the paper's default and {tied} solve as many."
+    )
+    edge = _front_table(all_, front(all_, seed=material.seed, on_test=on_test))
+    return Exhibit(
+        sentence=sentence,
+        table=table,
+        more=(("front-tuned" if on_test else "front", edge), ("configurations", _all_table(all_))),
+        figures=(Figure("sweep", CAPTION, lambda canvas: _draw(canvas, all_), 6.6, 3.8),),
+        notes=(_how(material, folds),),
+        banner=BANNER if on_test else None,
+    )
+
+
+def _choices(material: Material, chosen: dict[Rule, Nested]) -> Table:
+    """What each rule's choice gains where it was made and where it counts, and what the default gains."""
+    all_ = material.swept
+    how, other = (
+        ("chosen on them all", "on the same problems")
         if material.tune_on_test
-        else ("front", "chosen by folds", "on other problems")
+        else ("chosen by folds", "on other problems")
     )
     rows: list[tuple[Value, ...]] = []
-    for rule in ("accuracy", "saving"):
-        choice = nested(all_, count=folds, seed=material.seed, rule=rule, on_test=material.tune_on_test)
+    for rule, choice in chosen.items():
         tuned = sum(one.tuned_delta for one in choice.choices) / sum(one.tuned_on for one in choice.choices)
         interval = (choice.ci95_pp.low, choice.ci95_pp.high)
         rows.append((f"best by {rule}, {how}", choice.problems, tuned, choice.delta / choice.problems,
                      interval, choice.wins, choice.losses, choice.p, choice.attention, choice.latency))  # fmt: skip
-    at = all_.configurations.index(DEFAULT)
-    share = figures.delta[at] / figures.problems
-    rows.append(("the paper's default, not chosen here", figures.problems, None, float(share), None,
-                 int(figures.wins[at]), int(figures.losses[at]), None, float(figures.attention[at]),
+    figures, at = all_.figures(), all_.configurations.index(DEFAULT)
+    wins, losses = int(figures.wins[at]), int(figures.losses[at])
+    low, high = paired_bootstrap(all_.correct[at].astype(float) - all_.baseline, material.seed)
+    rows.append(("the paper's default, not chosen here", figures.problems, None, (wins - losses) / figures.problems,
+                 (100 * low, 100 * high), wins, losses, mcnemar(wins, losses), float(figures.attention[at]),
                  float(figures.latency[at])))  # fmt: skip
     columns = (
         Column("choice", "configuration"),
@@ -68,26 +96,7 @@ def search(material: Material) -> Exhibit:
         Column("attention", "attention saved", "share"),
         Column("latency", "latency saved", "share"),
     )
-    better = int((figures.delta > figures.delta[at]).sum())
-    tied = int((figures.delta == figures.delta[at]).sum()) - 1
-    chosen = nested(all_, count=folds, seed=material.seed, on_test=material.tune_on_test)
-    tuned_, honest = number(rows[0][2]), number(rows[0][3])
-    where = "on the same problems, which flatters it" if material.tune_on_test else "on problems it was not chosen on"
-    sentence = (
-        f"The most accurate of {len(all_.configurations)} configurations gains {points(tuned_)} points where it is "
-        f"chosen and {points(honest)} {where} ({interval_pp(chosen.ci95_pp)}), saving {percent(chosen.attention)} "
-        "of "
-        f"the attention. On all problems {count(better, 'configuration')} solve more than the paper's default and "
-        f"{tied} solve as many."
-    )
-    return Exhibit(
-        sentence=sentence,
-        table=Table(columns, tuple(rows)),
-        more=((edge_name, _front_table(all_, edge)), ("configurations", _all_table(all_))),
-        figures=(Figure("sweep", CAPTION, lambda canvas: _draw(canvas, all_), 6.6, 3.8),),
-        notes=(_how(material, folds),),
-        banner=BANNER if material.tune_on_test else None,
-    )  # fmt: skip
+    return Table(columns, tuple(rows))
 
 
 def _how(material: Material, folds: int) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
     from matplotlib.patches import Rectangle
 
-__all__ = ["concentration", "discordant", "early_voting"]
+__all__ = ["concentration", "discordant", "early_voting", "typology"]
 
 Rows = Sequence[tuple[Value, ...]]
 
@@ -123,3 +123,20 @@ def early_voting(
     right.grid(visible=False, axis="y")
     drawing.percent_axis(right.xaxis)
     drawing.legend(canvas, 2, "outside upper right")
+
+
+def typology(canvas: Canvas, rows: Rows) -> None:
+    """Left: attention by kind of rollout, under both. Right: votes."""
+    for place, (title, columns) in enumerate({"attention": (2, 3), "votes cast": (4, 5)}.items()):
+        axes = drawing.panel(canvas, 1, 2, place + 1, title=f"{title}, share of sc's")
+        base = np.zeros(2)
+        for at, row in enumerate(rows):
+            parts = np.array([number(row[column]) for column in columns])
+            axes.bar([0, 1], parts, 0.6, bottom=base, color=drawing.SERIES[at], hatch=drawing.HATCHES[at],
+                     edgecolor=drawing.PAPER, label=str(row[0]) if not place else None)  # fmt: skip
+            base += parts
+        drawing.bar_labels(axes, [0, 1], list(base), [percent(one) for one in base])
+        axes.set_xticks([0, 1], ["sc", "fot"])
+        axes.set_ylim(0, 1.1)
+        drawing.percent_axis(axes.yaxis)
+    drawing.legend(canvas, 4, "outside lower center")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 from zlib import compress
 
 import numpy as np
@@ -11,16 +10,12 @@ from numpy.typing import NDArray
 
 from fot.core.policy import Fate
 from fot.grading.base import Judgement
-from fot.report import drawing
 from fot.report.exhibit import Exhibit, Figure, NotHere
 from fot.report.material import CHECKPOINTS, Cell, Material
 from fot.report.steps import vote_drawings as drawings
 from fot.report.table import Column, Table, Value, number
 from fot.report.words import count, joined, percent, signed
 from fot.stats.paired import mcnemar
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
 
 __all__ = ["concentration", "discordant", "early_voting", "no_answer", "typology"]
 
@@ -74,6 +69,18 @@ def _share(votes: object) -> float:
     return float(max(counts) / sum(counts))
 
 
+DISCORDANT = (
+    Column("model", "model"),
+    Column("both", "both right", "count"),
+    Column("neither", "both wrong", "count"),
+    Column("won", "fot alone right", "count"),
+    Column("lost", "sc alone right", "count"),
+    Column("p", "McNemar p", "p"),
+    Column("pass_won", "pass@1 where won", "share"),
+    Column("pass_lost", "pass@1 where lost", "share"),
+)
+
+
 def discordant(material: Material) -> Exhibit:
     """Problems on which the funnel and self-consistency are not both right or both wrong."""
     material.need_gold()
@@ -96,16 +103,6 @@ def discordant(material: Material) -> Exhibit:
                 *(float(p.mean()) if len(p) else None for p in (easy, hard)),
             )
         )
-    columns = (
-        Column("model", "model"),
-        Column("both", "both right", "count"),
-        Column("neither", "both wrong", "count"),
-        Column("won", "fot alone right", "count"),
-        Column("lost", "sc alone right", "count"),
-        Column("p", "McNemar p", "p"),
-        Column("pass_won", "pass@1 where won", "share"),
-        Column("pass_lost", "pass@1 where lost", "share"),
-    )
     cases = _cases(material)
     won, lost = (sum(int(number(row[at])) for row in rows) for at in (3, 4))
     same = len(material.problems) - won - lost
@@ -117,7 +114,7 @@ def discordant(material: Material) -> Exhibit:
     height = max(2.2, 1.3 + 0.3 * len(rows))
     return Exhibit(
         sentence=sentence,
-        table=Table(columns, tuple(rows)),
+        table=Table(DISCORDANT, tuple(rows)),
         more=(("cases", cases),) if cases.rows else (),
         figures=(
             Figure(
@@ -200,6 +197,18 @@ def typology(material: Material) -> Exhibit:
         Column("sc_votes", "votes under sc", "share"),
         Column("fot_votes", "votes under fot", "share"),
     )
+    left = float(kept.sum() / votes.sum()) if votes.any() else 0.0
+    right = float((kept & rollouts.correct).sum() / max(int(rollouts.correct.sum()), 1))
+    figure = Figure(
+        "typology", "Where attention goes and who votes, under self-consistency and under the funnel.",
+        lambda canvas: drawings.typology(canvas, rows), 7, 3.3,
+    )  # fmt: skip
+    note = "Repetitive: the last 6,000 characters compress to less than a quarter (zlib, level 6)."
+    sentence = _typology_sentence(rows, left, right)
+    return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), figures=(figure,), notes=(note,))
+
+
+def _typology_sentence(rows: list[tuple[Value, ...]], left: float, right: float) -> str:
     waste = [sum(number(row[at]) for row in rows[2:]) for at in (2, 3)]
     wasted = (
         f"Repetitive wrong rollouts and those without an answer take {percent(waste[0])} of self-consistency's "
@@ -207,32 +216,9 @@ def typology(material: Material) -> Exhibit:
         if waste[0]
         else "No rollout is repetitive and wrong, and none is without an answer. "
     )
-    left = float(kept.sum() / votes.sum()) if votes.any() else 0.0
-    right = float((kept & rollouts.correct).sum() / max(int(rollouts.correct.sum()), 1))
-    sentence = (
+    return (
         f"{wasted}{percent(left)} of the ballot is still cast; correct rollouts keep {percent(right)} of their votes."
     )
-
-    def draw(canvas: Canvas) -> None:
-        for place, (title, columns_) in enumerate({"attention": (2, 3), "votes cast": (4, 5)}.items()):
-            axes = drawing.panel(canvas, 1, 2, place + 1, title=f"{title}, share of sc's")
-            base = np.zeros(2)
-            for at, row in enumerate(rows):
-                parts = np.array([number(row[column]) for column in columns_])
-                axes.bar([0, 1], parts, 0.6, bottom=base, color=drawing.SERIES[at], hatch=drawing.HATCHES[at],
-                         edgecolor=drawing.PAPER, label=str(row[0]) if not place else None)  # fmt: skip
-                base += parts
-            drawing.bar_labels(axes, [0, 1], list(base), [percent(one) for one in base])
-            axes.set_xticks([0, 1], ["sc", "fot"])
-            axes.set_ylim(0, 1.1)
-            drawing.percent_axis(axes.yaxis)
-        drawing.legend(canvas, 4, "outside lower center")
-
-    figure = Figure(
-        "typology", "Where attention goes and who votes, under self-consistency and under the funnel.", draw, 7, 3.3
-    )
-    note = "Repetitive: the last 6,000 characters compress to less than a quarter (zlib, level 6)."
-    return Exhibit(sentence=sentence, table=Table(columns, tuple(rows)), figures=(figure,), notes=(note,))
 
 
 def no_answer(material: Material) -> Exhibit:
