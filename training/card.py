@@ -76,7 +76,11 @@ def replayed(told: dict[str, Any]) -> str:
     for method in told["methods"]:
         low, high = method["ci95_pp"]
         saved = " | ".join(f"{method['savings'][name]:.1%}" for name in ("attention", "tokens", "latency"))
-        change = f"{method['wins']:.3g}/{method['losses']:.3g} | {low:+.1f} to {high:+.1f}" if method["policy"] != "sc" else "|"
+        change = (
+            f"{method['wins']:.3g}/{method['losses']:.3g} | {low:+.1f} to {high:+.1f}"
+            if method["policy"] != "sc"
+            else "|"
+        )
         lines.append(f"| `{method['spec']}` | {method['correct']:.4g} | {change} | {saved} |")
     return "\n".join(lines)
 
