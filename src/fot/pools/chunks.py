@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fot.pools.scan as scanning
-from fot.pools.derived import drop_derived, keep_derived, load_derived, write_fields
+from fot.pools.derived import drop_derived, keep_derived, load_derived, write_array, write_fields
 from fot.pools.read import Pool
 from fot.pools.scan import Commitments, Markers
 from fot.pools.shard import WHOLE, Shard
@@ -103,8 +103,8 @@ def _keep(pool: Pool, name: str | None, number: int, kind: type[T], found: T | N
 
 def _join_markers(chunks: Sequence[Markers], folder: Path) -> None:
     write_fields(Markers(np.empty(0, np.int64), np.empty(0, np.int32)), folder)
-    _stream(folder / "ends.npy", np.int64, [chunk.ends for chunk in chunks])
-    _stream(folder / "which.npy", np.int32, [chunk.which for chunk in chunks])
+    _write(folder / "ends.npy", np.int64, [chunk.ends for chunk in chunks])
+    _write(folder / "which.npy", np.int32, [chunk.which for chunk in chunks])
 
 
 def _join_commitments(chunks: Sequence[Commitments], folder: Path) -> None:
@@ -119,20 +119,11 @@ def _join_commitments(chunks: Sequence[Commitments], folder: Path) -> None:
         answers.append(np.array([*as_key, -1], np.int64)[chunk.answers])
     nothing = np.empty(0, np.int64)
     write_fields(Commitments(nothing, nothing, nothing, nothing, tuple(keys), tuple(texts)), folder)
-    _stream(folder / "rows.npy", np.int64, [chunk.rows for chunk in chunks])
-    _stream(folder / "ends.npy", np.int64, [chunk.ends for chunk in chunks])
-    _stream(folder / "answers.npy", np.int64, answers)
-    _stream(folder / "written.npy", np.int64, written)
+    _write(folder / "rows.npy", np.int64, [chunk.rows for chunk in chunks])
+    _write(folder / "ends.npy", np.int64, [chunk.ends for chunk in chunks])
+    _write(folder / "answers.npy", np.int64, answers)
+    _write(folder / "written.npy", np.int64, written)
 
 
-def _stream(path: Path, kind: type[np.generic], arrays: Sequence[NDArray[np.generic]]) -> None:
-    """Write arrays one after the other into one file."""
-    total = sum(map(len, arrays))
-    if not total:
-        return  # as it was written: empty
-    joined = np.lib.format.open_memmap(path, "w+", kind, (total,))
-    done = 0
-    for array in arrays:
-        joined[done : done + len(array)] = array
-        done += len(array)
-    joined.flush()
+def _write(path: Path, kind: type[np.generic], arrays: Sequence[NDArray[np.generic]]) -> None:
+    write_array(path, kind, sum(map(len, arrays)), arrays)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -32,6 +32,7 @@ __all__ = [
     "load_derived",
     "places",
     "save_derived",
+    "write_array",
     "write_fields",
 ]
 
@@ -69,6 +70,15 @@ def write_fields(value: DataclassInstance, folder: Path) -> None:
     for name in values.keys() - strings.keys():
         np.save(folder / f"{name}.npy", values[name], allow_pickle=False)
     (folder / _STRINGS).write_bytes(msgspec.json.encode(strings))
+
+
+def write_array(path: Path, kind: type[np.generic], total: int, parts: Iterable[NDArray[np.generic]]) -> None:
+    """Write `total` numbers, part by part, as one array. Not through a mapping: a full disk would kill the process."""
+    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(kind)), "fortran_order": False, "shape": (total,)}
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for part in parts:
+            file.write(np.ascontiguousarray(part, kind).data)
 
 
 def save_derived(pool: Pool, name: str, write: Callable[[Path], None]) -> None:

@@ -33,7 +33,7 @@ from fot.core.markers import PAPER_KERNEL, Kernel
 from fot.core.rollout import CHARS_PER_TOKEN
 from fot.errors import ConfigError, PoolError
 from fot.pools.chunks import Search, join, scan_chunks
-from fot.pools.derived import alone, load_derived, save_derived, write_fields
+from fot.pools.derived import alone, load_derived, save_derived, write_array, write_fields
 from fot.pools.read import Pool, Rows
 from fot.pools.recipe import code_digest
 from fot.pools.scan import Commitments, Markers
@@ -289,12 +289,5 @@ def _write_token_ends(pool: Pool, folder: Path) -> None:
     """Stream them into the file: they can be many times what else the index holds."""
     write_fields(_TokenEnds(np.empty(0, np.int32)), folder)
     total = int(pool.n_tokens[pool.cuts == "exact"].sum())
-    if not total:
-        return
-    ends = np.lib.format.open_memmap(folder / "ends.npy", "w+", np.int32, (total,))
-    done = 0
-    for group in range(pool.row_groups):
-        part = pool.group(group, "token_ends").flatten().to_numpy()
-        ends[done : done + len(part)] = part
-        done += len(part)
-    ends.flush()
+    groups = (pool.group(group, "token_ends").flatten().to_numpy() for group in range(pool.row_groups))
+    write_array(folder / "ends.npy", np.int32, total, groups)
