@@ -1,7 +1,9 @@
 """Reading a pool: which rows, in which order, with which texts; and pools that cannot be read."""
 
+import errno
 import json
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -174,3 +176,32 @@ def test_a_file_is_read_through_once_for_each_state(make: Make, monkeypatch: pyt
     for kept in pool.path.glob("index/*/.whole.json"):
         kept.write_bytes(b"junk")
     assert list(Pool.open(pool.path)) == list(pool)
+
+
+def test_a_copy_beside_which_nothing_can_be_kept_is_read_through_once(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = make(many())
+    os.utime(pool.rows_paths[0], (1, 1))
+    Pool.open(pool.path)
+    os.utime(pool.rows_paths[0], (2, 2))  # what lies beside the pool speaks of another state now
+    original = tempfile.mkstemp
+
+    def refusing(*, dir: Path, prefix: str) -> tuple[int, str]:
+        if pool.path in dir.parents:
+            raise PermissionError
+        return original(dir=dir, prefix=prefix)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("fot.pools.wholeness.tempfile.mkstemp", refusing)
+        Pool.open(pool.path)
+        patched.setattr("fot.pools.wholeness.rows_file", lambda path: pytest.fail(f"{path} was read through again"))
+        assert list(Pool.open(pool.path)) == list(pool)
+
+
+def test_a_state_that_cannot_be_noted_leaves_nothing(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = make(many())
+    os.utime(pool.rows_paths[0], (1, 1))
+    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+    assert list(Pool.open(pool.path)) == list(pool)
+    assert not list(pool.path.glob("index/*/.whole*"))

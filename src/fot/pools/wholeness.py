@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -46,7 +47,7 @@ def check_rows(path: Path, manifest: Manifest) -> None:
     try:
         states = {part.file: _state(path / part.file) for part in manifest.parts}
         known = _known(path, manifest)
-        doubtful = [part for part in manifest.parts if known.get(part.file) != states[part.file]]
+        doubtful = [part for part in manifest.parts if (part.file, states[part.file]) not in known]
         with ThreadPoolExecutor(cores()) as executor:
             found = list(executor.map(lambda part: rows_file(path / part.file), doubtful))
     except OSError as error:
@@ -77,13 +78,15 @@ def _state(path: Path) -> State:
     return stat.st_size, stat.st_mtime_ns, stat.st_ino
 
 
-def _known(path: Path, manifest: Manifest) -> Mapping[str, State]:
+def _known(path: Path, manifest: Manifest) -> set[tuple[str, State]]:
+    """From all places: what lies beside a copy of a pool that cannot be written speaks of the files copied from."""
+    found: set[tuple[str, State]] = set()
     for place in derived_places(path, manifest):
         try:
-            return msgspec.json.decode((place / _KEPT).read_bytes(), type=dict[str, State])
+            found.update(msgspec.json.decode((place / _KEPT).read_bytes(), type=dict[str, State]).items())
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             continue  # absent, or damaged itself: the files are read
-    return {}
+    return found
 
 
 def _keep(path: Path, manifest: Manifest, states: Mapping[str, State]) -> None:
@@ -92,9 +95,14 @@ def _keep(path: Path, manifest: Manifest, states: Mapping[str, State]) -> None:
         try:
             place.mkdir(parents=True, exist_ok=True)
             handle, made = tempfile.mkstemp(dir=place, prefix=_KEPT)
+        except OSError:
+            continue
+        try:
             with os.fdopen(handle, "wb") as file:
                 file.write(msgspec.json.encode(states))
             Path(made).replace(place / _KEPT)
         except OSError:
+            with suppress(OSError):
+                Path(made).unlink()
             continue
         return
