@@ -104,12 +104,21 @@ def test_a_model_of_unknown_shape_has_tokens_and_no_flops(tmp_path, capsys):
     assert told(capsys, path, "--cost-model", "QwQ-32B")["costs"][0]["flops"] > 0
 
 
+def test_rollouts_of_no_tokens_cost_nothing(tmp_path, capsys):
+    path = tmp_path / "rows.jsonl"
+    row = {"model": "QwQ-32B", "benchmark": "b", "problem_id": "p", "text": "", "n_tokens": 0}
+    path.write_text("\n".join(json.dumps(row | {"rollout_id": at}) for at in range(2)))
+    (cost,) = told(capsys, path, "--policy", "sc")["costs"]
+    assert (cost["tokens"], cost["flops"], cost["accelerator_hours"]) == (0, 0, 0)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--accelerator", "h10"], "Did you mean"),
         (["--accelerator", "1/2/x"], "no number"),
         (["--times", "0"], "--times is 0"),
+        (["--times", "1", "--times", "nan"], "--times is nan"),
         (["--use", "1.5"], "1.5"),
     ],
 )

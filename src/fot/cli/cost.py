@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -116,8 +117,9 @@ def cost(  # noqa: PLR0913 - each parameter is a flag
     device, shape = _accelerator(accelerator), studies.cost_model(cost_model)
     specs = [parse(text) for text in policy or ("sc", "fot")]
     factors = times or [1.0]
-    if min(factors) <= 0:
-        raise ConfigError(f"--times is {min(factors)}", "It should be above 0.")
+    for factor in factors:
+        if not 0 < factor < math.inf:
+            raise ConfigError(f"--times is {factor}", "It should be above 0.")
     server = _server(timing, slots)
     chosen = choose(pools, k)
     note_left_out(chosen)
@@ -205,7 +207,7 @@ def _bytes(pools: Sequence[Pool], commit: str) -> dict[str, float]:
     from fot.pools.derived import places
     from fot.pools.index import index_of
 
-    tokens = sum(int(index_of(pool, PAPER_KERNEL, commit).n_tokens.sum()) for pool in pools)
+    tokens = max(1, sum(int(index_of(pool, PAPER_KERNEL, commit).n_tokens.sum()) for pool in pools))
     arrays = [path for pool in pools for place in places(pool) for path in place.glob("*/*.npy")]
     return {
         "text": sum(pool.manifest.chars for pool in pools) / tokens,
