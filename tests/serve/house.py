@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+import httpx2
+
 from fot.core.rollout import Rollout
 from fot.engines.scripted import Pace, Scripted
 from fot.engines.scripted_server import ScriptedServer
@@ -17,6 +19,8 @@ from fot.serve.settings import Settings
 PROBLEM = "How many legs do three spiders have?"
 MESSAGES = [{"role": "user", "content": PROBLEM}]
 PATIENCE_S = 60.0
+ASK = {"model": "scripted", "messages": MESSAGES}
+SLOW = Pace(chunk_tokens=2, turns=1, token_s=0.05, abort_tokens=1)
 
 
 def rollout(
@@ -130,3 +134,14 @@ class House:
             self.loop.call_soon_threadsafe(self.proxy.stop)
             self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
+
+
+def post(house: House, body: object = ASK, key: str | None = None, **more: Any) -> httpx2.Response:
+    """Ask for a chat."""
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    return httpx2.post(f"{house.url}/v1/chat/completions", json=body, headers=headers, timeout=30, **more)
+
+
+def get(house: House, path: str, **headers: str) -> httpx2.Response:
+    """Ask for anything else."""
+    return httpx2.get(f"{house.url}{path}", headers=headers, timeout=30)

@@ -14,18 +14,13 @@ from contextlib import suppress
 import httpx2
 import pytest
 
-from fot.engines.faults import Fault
-from fot.engines.scripted import Pace, Scripted
-from fot.engines.scripted_server import ScriptedServer
 from fot.serve.protocol import read
 from fot.serve.settings import Settings
 from fot.serve.streams import EventResponse
-from tests.serve.house import MESSAGES, PROBLEM, House, rollout, spiders
+from tests.serve.house import ASK, PROBLEM, SLOW, House, get, post, rollout, spiders
 
 IDLE = int(os.environ.get("FOT_IDLE", "200"))
 KEY = "correct-horse-battery"
-ASK = {"model": "scripted", "messages": MESSAGES}
-SLOW = Pace(chunk_tokens=2, turns=1, token_s=0.05, abort_tokens=1)
 
 
 @pytest.fixture(scope="module")
@@ -38,15 +33,6 @@ def house():
 def locked():
     with House(api_key=(KEY, "another-key-of-ours")) as house:
         yield house
-
-
-def post(house, body=ASK, key=None, **more):
-    headers = {"authorization": f"Bearer {key}"} if key else {}
-    return httpx2.post(f"{house.url}/v1/chat/completions", json=body, headers=headers, timeout=30, **more)
-
-
-def get(house, path, **headers):
-    return httpx2.get(f"{house.url}{path}", headers=headers, timeout=30)
 
 
 def raw(house, data, *, until_closed=True):
@@ -296,125 +282,6 @@ def test_markup_in_a_model_s_words():
         lane = get(house, f"/live/runs/{run_id}/lanes/0")
         assert hostile in lane.json()["text"]
         assert lane.headers["content-type"] == "application/json"
-
-
-@pytest.mark.parametrize(("view", "run", "lane"), [("figures", 200, 404), ("off", 404, 404)])
-def test_what_the_view_shows_is_a_setting(view, run, lane):
-    with House(view=view) as house:
-        run_id = post(house).json()["fot"]["id"]
-        told = get(house, f"/live/runs/{run_id}")
-        assert told.status_code == run
-        assert PROBLEM not in told.text
-        assert get(house, f"/live/runs/{run_id}/lanes/0").status_code == lane
-        assert get(house, "/").status_code == run
-
-
-# --- upstreams that misbehave
-
-
-class Malformed(ScriptedServer):
-    """Says what no protocol knows."""
-
-    def _frames(self, wording, chunk):
-        return [b"data: {]\n\n", b"\xff\xfe\n\ndata", b": \n\n", b"event: x\ndata: 7\n\n"]
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_malformed_stream(stream):
-    with House(make=Malformed, retries=1) as house:
-        answer = post(house, ASK | {"stream": stream})
-        house.settle()
-        assert answer.status_code == 502
-        assert answer.json()["error"]["code"] == "upstream_error"
-        assert house.upstream.url not in answer.text
-
-
-def test_an_upstream_that_restarts_amid_a_run():
-    faults = {(PROBLEM, 2): [Fault("restart", 20)], (PROBLEM, 5): [Fault("torn", 3), Fault("dropped", 9)]}
-    with House(script=Scripted(spiders(), faults=faults, pace=Pace(chunk_tokens=4, turns=1)), retries=6) as house:
-        answer = post(house, ASK | {"fot": {"policy": "sc"}}).json()
-        house.settle()
-    assert answer["fot"]["votes"] == {"24": 6, "18": 2}
-    assert answer["fot"]["failures"] == 0
-
-
-def test_an_upstream_that_loses_some_rollouts_for_good():
-    faults = {(PROBLEM, number): [Fault("fatal", 3)] for number in (1, 2)}
-    with House(script=Scripted(spiders(), faults=faults)) as house:
-        answer = post(house, ASK | {"fot": {"policy": "sc"}}).json()
-    assert answer["fot"]["failures"] == 2
-    assert answer["fot"]["fates"].count("failed") == 2
-    assert answer["fot"]["answer"] == "24"
-
-
-@pytest.mark.parametrize(("stream", "status"), [(False, 503), (True, 200)])
-def test_an_upstream_that_breaks_off_what_is_passed_through(stream, status):
-    faults = {(PROBLEM, 0): [Fault("dropped", 9)]}
-    with House(script=Scripted(spiders(), faults=faults, pace=Pace(chunk_tokens=4, turns=1))) as house:
-        answer = post(house, ASK | {"seed": 42, "fot": {"k": 1}, "stream": stream})
-        house.settle()
-        assert answer.status_code == status
-        assert '"upstream_unavailable"' in answer.text
-        assert house.upstream.url not in answer.text
-
-
-def test_an_upstream_that_is_not_there_at_the_start():
-    with House(upstream=("http://127.0.0.1:9/v1",)) as house:
-        assert get(house, "/health").status_code == 503
-        answer = post(house)
-        assert answer.status_code == 503
-        assert answer.headers["retry-after"]
-        assert get(house, "/v1/models").status_code == 503
-
-
-class Unlisted(ScriptedServer):
-    """Has no list of models."""
-
-    async def _plain_answer(self, asked):
-        return (404, b"no such page") if asked.path == "/v1/models" else await super()._plain_answer(asked)
-
-
-def test_an_upstream_that_lists_no_models_serves_chats():
-    with House(dialect="openai", make=Unlisted) as house:
-        assert post(house).status_code == 200
-        house.call(house.proxy.desk.upstreams.check())
-        assert get(house, "/health").status_code == 200
-        assert get(house, "/v1/models").status_code == 404
-
-
-def test_upstreams_that_come_up_are_used():
-    with House(upstream=("http://127.0.0.1:9/v1",), health_s=0.1) as house:
-        upstream = house.desk.upstreams.all[0]
-        upstream.url = house.upstream.url
-        until = time.monotonic() + 30
-        while not upstream.is_up:
-            assert time.monotonic() < until
-            time.sleep(0.05)
-        assert get(house, "/health").json()["status"] == "ok"
-        assert post(house).json()["fot"]["answer"] == "24"
-
-
-def test_an_upstream_that_goes_is_found_out_by_whoever_asks_it():
-    with House(health_s=600.0, retries=1) as house:
-        assert post(house).status_code == 200
-        house.call(house.upstream.__aexit__())
-        assert post(house).status_code == 503
-        assert get(house, "/health").json()["upstreams_up"] == 0  # long before its next look
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_problem_whose_upstream_is_gone_begins_anew_on_another(stream):
-    with House() as one, House() as two:
-        urls = tuple(f"{house.upstream.url}/v1" for house in (one, two))
-        with House(upstream=urls, health_s=600.0) as house:
-            one.call(one.upstream.__aexit__())
-            answer = post(house, ASK | {"stream": stream})
-            assert answer.status_code == 200
-            assert '"answer":"24"' in answer.text
-            assert two.generated()
-            assert [upstream.used for upstream in house.desk.upstreams.all] == [0, 0]
-            (view,) = house.desk.board.runs.values()
-            assert view.state == "done"
 
 
 # --- too much

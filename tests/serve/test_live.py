@@ -16,8 +16,7 @@ from fot.serve.live import RunView
 from fot.serve.protocol import Asked, read
 from fot.serve.replies import told
 from fot.serve.settings import Settings
-from tests.serve.house import MESSAGES, House, rollout
-from tests.serve.test_abuse import get, post
+from tests.serve.house import MESSAGES, PROBLEM, House, get, post, rollout
 
 
 def view_of(events):
@@ -93,3 +92,14 @@ def test_in_the_end_the_view_tells_what_the_answer_tells():
     assert [state for _, _, state, *_ in told["lanes"]] == answer["fates"]
     assert "Wait," in lane["markers"]
     assert "Wait, no." in lane["text"]
+
+
+@pytest.mark.parametrize(("view", "run", "lane"), [("figures", 200, 404), ("off", 404, 404)])
+def test_what_the_view_shows_is_a_setting(view, run, lane):
+    with House(view=view) as house:
+        run_id = post(house).json()["fot"]["id"]
+        told = get(house, f"/live/runs/{run_id}")
+        assert told.status_code == run
+        assert PROBLEM not in told.text
+        assert get(house, f"/live/runs/{run_id}/lanes/0").status_code == lane
+        assert get(house, "/").status_code == run

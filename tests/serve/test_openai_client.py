@@ -10,12 +10,11 @@ import openai
 import pytest
 
 from fot.engines.faults import Fault
-from fot.engines.scripted import Pace, Scripted
-from tests.serve.house import PROBLEM, House, rollout, spiders
+from fot.engines.scripted import Scripted
+from tests.serve.house import PROBLEM, SLOW, House, rollout, spiders
 from tests.serve.llama import RealHouse
 
 UPSTREAMS = ("vllm", "sglang", "llamacpp", "openai", "real")
-SLOW = Pace(chunk_tokens=2, turns=1, token_s=0.05, abort_tokens=1)
 
 
 @pytest.fixture(scope="module", params=UPSTREAMS)

@@ -83,6 +83,8 @@ class RunView:
         self.result: Mapping[str, object] | None = None
         self.dirty: set[int] = set()
         self.is_dirty = True
+        self.has_begun = asyncio.Event()
+        """The first tokens have come."""
         self.generated = 0
         """Tokens that were generated in all, once it is over."""
         self.markers = asked.spec.kernel.markers
@@ -130,6 +132,8 @@ class RunView:
             case Failed(_, tokens, _):
                 lane.reach(tokens)
                 lane.state = "failed"
+        if lane.tokens:
+            self.has_begun.set()
 
     def begin(self) -> None:
         """It has left the queue."""

@@ -45,8 +45,6 @@ class Problem:
 
     def __init__(self, asked: Asked, view: RunView, retries: int) -> None:
         self.view = view
-        self.has_begun = asyncio.Event()
-        """The first tokens have come."""
         self.why: str | None = None
         self._asked = asked
         self._limits = Limits(retries=retries)
@@ -108,8 +106,6 @@ class Problem:
                 self.view.note(event)
                 if isinstance(event, Retried | Failed):
                     on_trouble()
-                if not self.has_begun.is_set() and self.view.tokens:
-                    self.has_begun.set()
 
     def _read_text(self, rollout: int) -> LaneText:
         lanes = self._session.lanes if self._session else ()

@@ -127,7 +127,7 @@ class VotedResponse(_Stream):
     @classmethod
     async def begin(cls, desk: Desk, job: Job, receive: Receive) -> Response:
         """Wait until it is known that there will be something to tell; an error before that has its own status."""
-        begun = asyncio.ensure_future(job.problem.has_begun.wait())
+        begun = asyncio.ensure_future(job.view.has_begun.wait())
         try:
             async with disconnected(receive) as leaving:
                 tasks = {job.work, begun, leaving}
