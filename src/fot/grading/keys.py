@@ -24,7 +24,7 @@ from fot.grading.bodies import Question, compare_bodies, is_equation
 from fot.grading.forms import Form, read_form
 from fot.grading.limits import static_limit
 
-__all__ = ["KEYS", "ExactKeys", "Keys", "MathKeys", "Merging", "vote_classes", "vote_keys", "winners_changed"]
+__all__ = ["KEYS", "ExactKeys", "Keys", "MathKeys", "Merging", "vote_keys", "winners_changed"]
 
 
 class Keys(Protocol):
@@ -165,12 +165,6 @@ def vote_keys(name: str, options: GraderOptions | None = None) -> Keys:
     if name not in KEYS:
         raise unknown_name("kind of vote keys", name, KEYS)
     return KEYS[name](options)
-
-
-def vote_classes(answers: Sequence[str], name: str = "math") -> dict[str, str]:
-    """For every answer the one that stands for its class; for many problems keep one `vote_keys` instead."""
-    with vote_keys(name) as keys:
-        return keys.classes(answers)
 
 
 @dataclass(frozen=True, slots=True)
