@@ -60,6 +60,15 @@ def test_a_long_run_tells_how_far_it_is(
     assert ("/s" in said) is (total != 1)
 
 
+def test_a_share_too_small_to_foretell_from_tells_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "TOLD_EVERY_S", -1.0)
+    with output.progress("grading", 1) as done:
+        done(output.FORETOLD_FROM / 2)
+    assert capsys.readouterr().err == ""
+
+
 def test_progress_draws_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)

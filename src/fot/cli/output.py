@@ -137,7 +137,8 @@ def _lines(description: str, total: float | None, unit: str) -> Callable[[float]
         if total and done / total >= FORETOLD_FROM:
             left = (total - done) * (now - began) / done / 60
             parts = [f"{done / total:.0%}", *parts, f"about {left:,.1f} min left"]
-        print_note(f"{description}: {', '.join(filter(None, parts))}")
+        if any(parts):
+            print_note(f"{description}: {', '.join(filter(None, parts))}")
 
     return note
 
