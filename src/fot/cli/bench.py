@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from fot.cli.engines import DrawFlags, EngineFlags
+from fot.cli.files import written
 from fot.cli.output import ExitCode, print_json, print_note, print_table, progress
 
 if TYPE_CHECKING:
@@ -143,7 +144,9 @@ async def _known(loaded: Loaded, engine: Engine, options: Options, per_run: Path
     if not per_run.exists():
         return {}
     rows = per_run.read_bytes().split(b"\n")
-    per_run.write_bytes(b"".join(row + b"\n" for row in rows[:-1]))  # a torn last line is run again
+    if rows[-1]:
+        with written(per_run) as file:
+            file.writelines(row + b"\n" for row in rows[:-1])  # a torn last line is run again
     return {trial.key: trial for trial in (msgspec.json.decode(row, type=Trial) for row in rows[:-1])}
 
 

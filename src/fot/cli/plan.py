@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from fot.cli.chosen import choose, note_left_out
+from fot.cli.files import written
 from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
 from fot.errors import ConfigError
 
@@ -98,7 +99,8 @@ def plan(  # noqa: PLR0913 - each parameter is a flag
         from fot.cli.picture import picture
 
         drawn = [(_name(spec, load), found.trace.bins(240)) for spec, load, found in rows]
-        figure.write_text(picture(drawn, "synthetic texts" if chosen.synthetic else ""))
+        with written(figure) as file:
+            file.write(picture(drawn, "synthetic texts" if chosen.synthetic else "").encode())
     if json:
         print_json(
             {

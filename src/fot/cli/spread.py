@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from fot.cli.files import written
 from fot.cli.output import ExitCode, print_note, progress
 from fot.errors import UsageError
 
@@ -60,7 +61,8 @@ def spread(
     run = executor_of(executor)
     job = Job(command=command, world=shards, at_once=at_once, sbatch=tuple(sbatch or ()))
     if script is not None:
-        script.write_text(array_script(job))
+        with written(script) as file:
+            file.write(array_script(job).encode())
         print_note(f"submit it with: sbatch --wait {script}; then run the command itself to join what it has left")
         return ExitCode.OK
     with progress(f"{executor}: {command[0]}", shards, "shards") as done:
