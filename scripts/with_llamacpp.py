@@ -38,7 +38,11 @@ def main() -> int:
     params.model_alias = {MODEL_NAME if arguments.model == model_path() else arguments.model.name}
     server = xllamacpp.Server(params)
     environment = {**os.environ, "FOT_LIVE_SERVER": server.listening_address}
-    return subprocess.run(command, env=environment, check=False).returncode
+    running = subprocess.Popen(command, env=environment)
+    try:
+        return running.wait()
+    except KeyboardInterrupt:  # Ctrl-C went to the command as well; it ends in its own way
+        return running.wait()
 
 
 if __name__ == "__main__":

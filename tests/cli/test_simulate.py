@@ -88,3 +88,9 @@ def test_a_wrong_pool_has_one_clear_message(tmp_path, capsys):
 def test_what_may_mislead_is_said(rows, capsys):
     assert main(["simulate", str(rows), "--commit", "choice", "--policy", "sc"]) == 0
     assert "is it the right detector" in capsys.readouterr().err
+
+
+def test_checkpoints_past_every_end_are_told(rows, capsys):
+    specs = ["sc", "random", "fot", "fot:checkpoints=2"]
+    assert main(["simulate", str(rows), "-k", "4", *(word for spec in specs for word in ("--policy", spec))]) == 0
+    assert "note: random, fot stopped nothing; are the checkpoints past the ends?" in capsys.readouterr().err

@@ -71,7 +71,7 @@ def cost(  # noqa: PLR0913 - each parameter is a flag
     use: float = 1.0,
     timing: Path | None = None,
     slots: int | None = None,
-    k: int | None = None,
+    k: Annotated[int | None, Parameter(name=["-k", "--k"])] = None,
     commit: str = "boxed",
     cost_model: str | None = None,
     seed: int = 0,

@@ -41,7 +41,7 @@ def plan(  # noqa: PLR0913 - each parameter is a flag
     slots: int | None = None,
     kv_tokens: int | None = None,
     way: Literal["stream", "pause", "barrier"] = "stream",
-    k: int | None = None,
+    k: Annotated[int | None, Parameter(name=["-k", "--k"])] = None,
     commit: str = "boxed",
     prompt_tokens: int | None = None,
     seed: int = 0,

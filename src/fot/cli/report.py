@@ -19,7 +19,7 @@ def report(  # noqa: PLR0913 - each parameter is a flag
     /,
     *,
     out: Path,
-    k: int | None = None,
+    k: Annotated[int | None, Parameter(name=["-k", "--k"])] = None,
     commit: str = "boxed",
     grader: str = "exact",
     keys: str = "exact",

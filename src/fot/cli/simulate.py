@@ -30,7 +30,7 @@ def simulate(  # noqa: PLR0913 - each parameter is a flag
     /,
     *,
     policy: Annotated[list[str] | None, Parameter(consume_multiple=False)] = None,
-    k: int | None = None,
+    k: Annotated[int | None, Parameter(name=["-k", "--k"])] = None,
     commit: str = "boxed",
     grader: str = "exact",
     keys: str = "exact",
@@ -95,6 +95,7 @@ def simulate(  # noqa: PLR0913 - each parameter is a flag
             done(at + 1)
     for note in dict.fromkeys(note for result in results for note in result.notes):
         print_note(note)
+    _tell_idle(results)
     if per_problem is not None:
         label = {"synthetic": chosen.synthetic} if chosen.synthetic else {}
         _write_rows(per_problem, (row | label for result in results for row in _rows(study, result)))
@@ -118,6 +119,14 @@ def _tell(chosen: Chosen, study: Study, commit: str) -> None:
         print_note(f"{silent:.0%} of the rollouts have no answer under --commit {commit}; is it the right detector?")
     if all(problem.gold is None for problem in study.problems):
         print_note("the rollouts have no reference answers: nothing can be correct")
+
+
+def _tell_idle(results: list[MethodResult]) -> None:
+    """Say which methods had checkpoints and nothing to do at them."""
+    timed = [result for result in results if any(hasattr(plan, "checkpoints") for _, plan in result.spec.parts)]
+    idle = [result.spec.text for result in timed if abs(result.savings.tokens) < 1e-9]
+    if idle:
+        print_note(f"{', '.join(idle)} stopped nothing; are the checkpoints past the ends? fot pool info tells lengths")
 
 
 def _merged(chosen: Chosen, commit: str, keys: str) -> dict[str, int]:

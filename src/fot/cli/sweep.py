@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
 
 from fot.cli.chosen import choose, note_left_out
 from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
@@ -23,7 +25,7 @@ def sweep(  # noqa: PLR0913 - each parameter is a flag
     pools: list[Path],
     /,
     *,
-    k: int | None = None,
+    k: Annotated[int | None, Parameter(name=["-k", "--k"])] = None,
     commit: str = "boxed",
     grader: str = "exact",
     cost_model: str | None = None,

@@ -27,7 +27,16 @@ from fot.pools.bookmark import Bookmark, Place
 from fot.pools.logs import LogFile, Names, source_of
 from fot.pools.recipe import code_digest, recipe_of
 from fot.pools.rows import BadRow, Row
-from fot.pools.schema import Manifest, RowsFile, is_pool, joint_digest, read_manifest, rows_file, write_manifest
+from fot.pools.schema import (
+    REQUIRED,
+    Manifest,
+    RowsFile,
+    is_pool,
+    joint_digest,
+    read_manifest,
+    rows_file,
+    write_manifest,
+)
 from fot.pools.sources import Rejected, RowFile
 from fot.pools.staging import check_replaceable, publish, staged
 from fot.pools.write import RowsWriter, Run
@@ -194,10 +203,11 @@ def _nothing(sources: Sequence[RowFile | LogFile], bad: _Rejects) -> PoolError:
     names = ", ".join(str(source.path) for source in sources)
     if bad.first is None:
         return PoolError(f"no rows in {names}", "a row file has one JSON object per line, or is Parquet")
+    needed = f"; a row needs {', '.join(REQUIRED)}" if any(isinstance(source, RowFile) for source in sources) else ""
     place = "" if bad.first.line is None else f"line {bad.first.line}: "
     return PoolError(
         f"nothing could be imported from {names}: {bad.count} rejected, the first because of {place}{bad.first.reason}",
-        f"all reasons are in {bad.path}",
+        f"all reasons are in {bad.path}{needed}",
     )
 
 
