@@ -90,6 +90,13 @@ def test_what_may_mislead_is_said(rows, capsys):
     assert "is it the right detector" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", [["simulate"], ["sweep", "--folds", "3", "--kernels", "21"]])
+def test_without_reference_answers_it_is_said(rows, capsys, command):
+    rows.write_text(rows.read_text().replace('"gold": "1"', '"gold": null'))
+    assert main([*command, str(rows), "--json"]) == 0
+    assert "no reference answers: nothing can be correct" in capsys.readouterr().err
+
+
 def test_checkpoints_past_every_end_are_told(rows, capsys):
     specs = ["sc", "random", "fot", "fot:checkpoints=2"]
     assert main(["simulate", str(rows), "-k", "4", *(word for spec in specs for word in ("--policy", spec))]) == 0

@@ -306,7 +306,9 @@ def test_when_nothing_can_be_imported_there_is_no_pool(tmp_path: Path, prepare: 
 def test_when_no_row_will_do_the_error_names_what_a_row_needs(tmp_path: Path) -> None:
     with pytest.raises(PoolError) as told:
         import_rows([write_lines(tmp_path / "odd.jsonl", [{"model": "m", "completion": "4"}])], tmp_path / "pool")
-    assert told.value.hint.endswith("a row needs model, benchmark, problem_id, rollout_id, text")
+    assert told.value.hint.endswith(
+        "a row is one JSON object on a line, with model, benchmark, problem_id, rollout_id, text"
+    )
 
 
 def test_a_file_of_rejects_does_not_outlive_its_import(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -104,7 +105,8 @@ def _print(fitted: Fitted, made_by: str | None) -> None:
     print_table(["kernel", "weighted r", "AUROC within problems", "95% interval"], held, title="\non held-out problems")
     print_table(["\nverdict"], [[verdict(fitted)]], title=synthetic_line(made_by) if not rows else "")
     if fitted.kernel is not None:
-        print_note(f"to use it: --policy '{_policy(fitted)}'")
+        purpose = "use it" if fitted.held_out.is_present else "try it all the same"
+        print_note(f"to {purpose}: --policy '{_policy(fitted)}'")
         print_note(f"{fitted.stable:.0%} of the markers were chosen in each fold as well, on average")
 
 
@@ -114,7 +116,8 @@ def _p(value: float) -> str:
 
 def _held(one: HeldOut) -> list[str]:
     low, high = one.within.interval
-    return [one.name, f"{one.r.r:+.3f}", f"{one.within.auroc:.3f}", f"{low:.3f} to {high:.3f}"]
+    correlation = "-" if math.isnan(one.r.r) else f"{one.r.r:+.3f}"
+    return [one.name, correlation, f"{one.within.auroc:.3f}", f"{low:.3f} to {high:.3f}"]
 
 
 def _policy(fitted: Fitted) -> str:

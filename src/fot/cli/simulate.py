@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from fot.cli.chosen import choose, note_left_out
+from fot.cli.chosen import choose, note_left_out, note_without_references
 from fot.cli.files import written
 from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
 
@@ -117,8 +117,7 @@ def _tell(chosen: Chosen, study: Study, commit: str) -> None:
     silent = sum(answer is None for answer in finals) / max(len(finals), 1)
     if silent > 0.5:
         print_note(f"{silent:.0%} of the rollouts have no answer under --commit {commit}; is it the right detector?")
-    if all(problem.gold is None for problem in study.problems):
-        print_note("the rollouts have no reference answers: nothing can be correct")
+    note_without_references(study.sheets)
 
 
 def _tell_idle(results: list[MethodResult]) -> None:

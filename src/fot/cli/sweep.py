@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from fot.cli.chosen import choose, note_left_out
+from fot.cli.chosen import choose, note_left_out, note_without_references
 from fot.cli.output import ExitCode, print_json, print_note, print_table, progress, synthetic_line
 from fot.errors import ConfigError
 
@@ -96,6 +96,7 @@ def sweep(  # noqa: PLR0913 - each parameter is a flag
     choice = sweeps.nested(swept, count=folds, seed=seed, rule=rule, on_test=tune_on_test)
     front = sweeps.front(swept, seed=seed, on_test=tune_on_test)
     note_left_out(chosen)
+    note_without_references(sheets)
     if json:
         about = chosen.describe() | {"commit": commit, "grader": grader}
         print_json(_as_json(about, swept, choice, front, {"folds": folds, "seed": seed, "scale": scale}))

@@ -203,7 +203,8 @@ def _nothing(sources: Sequence[RowFile | LogFile], bad: _Rejects) -> PoolError:
     names = ", ".join(str(source.path) for source in sources)
     if bad.first is None:
         return PoolError(f"no rows in {names}", "a row file has one JSON object per line, or is Parquet")
-    needed = f"; a row needs {', '.join(REQUIRED)}" if any(isinstance(source, RowFile) for source in sources) else ""
+    plain = any(isinstance(source, RowFile) for source in sources)
+    needed = f"; a row is one JSON object on a line, with {', '.join(REQUIRED)}" if plain else ""
     place = "" if bad.first.line is None else f"line {bad.first.line}: "
     return PoolError(
         f"nothing could be imported from {names}: {bad.count} rejected, the first because of {place}{bad.first.reason}",
