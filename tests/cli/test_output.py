@@ -1,5 +1,6 @@
 import io
 import json
+import re
 import sys
 
 import pytest
@@ -10,6 +11,19 @@ from fot.cli import output
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+def narrow(monkeypatch: pytest.MonkeyPatch, columns: int) -> Terminal:
+    """Standard output as a terminal of so many columns."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
+    return terminal
+
+
+def lines_of(terminal: Terminal) -> list[str]:
+    """What it shows, without bold."""
+    return [line.rstrip() for line in re.sub(r"\x1b\[\d*m", "", terminal.getvalue()).splitlines()]
 
 
 def test_json_is_one_line_and_has_no_nan(capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,6 +42,30 @@ def test_table_is_literal_aligned_and_uncut_in_a_pipe(capsys: pytest.CaptureFixt
     assert first.split() == ["[bold]fot[/bold]", "0.5"]
     assert second.split() == [long, "12.25"]
     assert len(first) == len(second) == len(header)  # numbers end under each other
+
+
+def test_on_a_narrow_terminal_numbers_go_on_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = narrow(monkeypatch, 24)
+    headers = ["policy", "saved", "correct", "interval"]
+    output.print_table(headers, [["fot", "0.5", "126", "-1.5 to +4.0"], ["sc", "0.0", "124", "-"]], title="[t]")
+    assert lines_of(shown) == [
+        "[t]",
+        "policy  saved  correct",
+        "fot       0.5      126",
+        "sc        0.0      124",
+        "",
+        "policy      interval",
+        "fot     -1.5 to +4.0",
+        "sc                 -",
+    ]
+
+
+def test_a_text_that_leaves_no_room_is_folded_and_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = narrow(monkeypatch, 20)
+    output.print_table(["policy", "n"], [["fot:checkpoints=6000/10000", "12"]])
+    lines = lines_of(shown)
+    assert all(len(line) <= 20 for line in lines)
+    assert "".join(line.split()[0] for line in lines[1:]) == "fot:checkpoints=6000/10000"
 
 
 def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:

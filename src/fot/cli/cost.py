@@ -151,7 +151,7 @@ def cost(  # noqa: PLR0913 - each parameter is a flag
         return ExitCode.OK
     title = f"{chosen.describe()['name']}: {chosen.problems:,} problems, {chosen.rollouts:,} rollouts; "
     title += f"{accelerator} at {use:.0%} of its data sheet{synthetic_line(chosen.synthetic)}"
-    print_table(_HEADERS, [_cells(bill, size) for bill in bills], title=title)
+    print_table(_HEADERS, [_cells(bill, size) for bill in bills], text_columns=2, title=title)
     return ExitCode.OK
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from fot.cli.output import console, print_json, print_note, print_table
 from fot.cli.recorded import print_recorded
@@ -28,7 +30,14 @@ documentation).
 """
 
 
-def demo(*, problem: int = 0, k: int = 32, seed: int = 42, pool: bool = False, json: bool = False) -> None:
+def demo(
+    *,
+    problem: int = 0,
+    k: Annotated[int, Parameter(name=["-k", "--k"])] = 32,
+    seed: int = 42,
+    pool: bool = False,
+    json: bool = False,
+) -> None:
     """Watch a funnel narrow on the tiny model in the box, and what it saves.
 
     The model is a demonstration: a few million weights, trained for this project's own arithmetic and nothing else.

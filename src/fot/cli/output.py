@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
+from itertools import zip_longest
 from typing import TYPE_CHECKING, TextIO
 
 from fot.errors import ConfigError, EngineTimeout, EngineUnavailable, FotError, UsageError
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 UNCUT = 10_000  # columns; wider than any table of ours
+GAP = 2  # between two columns
 TOLD_EVERY_S = 20.0  # where there is no terminal
 FORETOLD_FROM = 0.01
 """No time left is told from less than this share: the first steps of a run are not like the others."""
@@ -72,19 +74,44 @@ def print_json(value: object) -> None:
 def print_table(
     headers: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int = 1, title: str = ""
 ) -> None:
-    """Print a table; the first ``text_columns`` columns are set left, the others, being numbers, right."""
+    """Print a table; the first ``text_columns`` columns are set left, the others, being numbers, right.
+
+    On a terminal that is too narrow for all of them, numbers go on below, behind the same text columns.
+    """
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title) if title else None, title_justify="left", box=None, pad_edge=False)
-    for position, header in enumerate(headers):
-        table.add_column(Text(header), justify="left" if position < text_columns else "right")
-    for row in rows:
-        table.add_row(*map(Text, row))
     out = console(sys.stdout)
-    with out.capture() as drawn:
-        out.print(table)
-    sys.stdout.writelines(f"{line.rstrip()}\n" for line in drawn.get().splitlines())
+    columns = list(zip_longest(headers, *rows, fillvalue=""))
+    if title:
+        sys.stdout.write(f"{title}\n")
+    for number, block in enumerate(_blocks(columns, text_columns, out.width)):
+        table = Table(box=None, pad_edge=False)
+        for at in block:
+            table.add_column(Text(columns[at][0]), justify="left" if at < text_columns else "right", overflow="fold")
+        for row in range(1, len(rows) + 1):
+            table.add_row(*(Text(columns[at][row]) for at in block))
+        with out.capture() as drawn:
+            out.print(table)
+        sys.stdout.write("\n" if number else "")
+        sys.stdout.writelines(f"{line.rstrip()}\n" for line in drawn.get().splitlines())
+
+
+def _blocks(columns: Sequence[Sequence[str]], lead: int, width: int) -> list[list[int]]:
+    """Which columns stand side by side: behind the first ``lead``, as many of the others as ``width`` holds."""
+    from rich.cells import cell_len
+
+    widths = [max(cell_len(line) for cell in column for line in cell.splitlines() or [""]) for column in columns]
+    room = max(width - sum(widths[:lead]) - GAP * (lead - 1), width // 2)  # a text past the half is folded
+    blocks: list[list[int]] = [[]]
+    left = room
+    for at in range(lead, len(columns)):
+        if blocks[-1] and widths[at] + GAP > left:
+            blocks.append([])
+            left = room
+        blocks[-1].append(at)
+        left -= widths[at] + GAP
+    return [[*range(lead), *block] for block in blocks]
 
 
 def synthetic_line(made_by: str | None) -> str:

@@ -191,7 +191,7 @@ def _print(about: dict[str, Any], room: Room, rows: Sequence[tuple[Spec, Load, F
     marks = {load: found.wall_s for spec, load, found in rows if spec.text == "sc"}
     title = f"{about['name']}: {about['problems']} problems, {about['rollouts']} rollouts, {room.slots} slots"
     title += synthetic_line(about["synthetic"])
-    print_table(_HEADERS, [_cells(*row, marks) for row in rows], title=title)
+    print_table(_HEADERS, [_cells(*row, marks) for row in rows], text_columns=2, title=title)
     for name, index in (("rollouts running", 1), ("KV positions", 2)):
         tops = [max((each[index] for each in found.trace.bins(_BINS)), default=0.0) for _, _, found in rows]
         wall = max(found.wall_s for _, _, found in rows)
