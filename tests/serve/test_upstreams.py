@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import time
 
 import httpx2
@@ -10,6 +12,7 @@ import pytest
 from fot.engines.faults import Fault
 from fot.engines.scripted import Pace, Scripted
 from fot.engines.scripted_server import ScriptedServer
+from fot.serve.upstreams import Upstream
 from tests.serve.house import ASK, PROBLEM, SLOW, House, get, post, spiders
 
 
@@ -101,6 +104,19 @@ def test_an_upstream_that_goes_is_found_out_by_whoever_asks_it():
         house.call(house.upstream.__aexit__())
         assert post(house).status_code == 503
         assert get(house, "/health").json()["upstreams_up"] == 0  # long before its next look
+
+
+def test_an_upstream_that_never_answered_is_told_once(caplog):
+    async def look_twice(port: int) -> None:
+        upstream = Upstream("upstream 1", f"http://127.0.0.1:{port}/v1", None, None)
+        await upstream.check()
+        await upstream.check()
+        await upstream.close()
+
+    with socket.socket() as taken:  # bound, and nobody listens
+        taken.bind(("127.0.0.1", 0))
+        asyncio.run(look_twice(taken.getsockname()[1]))
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["upstream 1 is down"]
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -68,7 +68,7 @@ class Upstream:
             is_late = isinstance(error, EngineTimeout | TimeoutError)
             if self.is_up and is_late and (self.used or self._silent < _SILENT):
                 return
-            if self.is_up:
+            if self.is_up or self._silent == 1:  # told once, also of one that never was up
                 log.warning("%s is down: %s", self.name, error)
             self.is_up = False
             return
