@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib import import_module
@@ -33,6 +33,7 @@ from fot.engines.embedded import server_params
 from fot.online.api import Session
 from fot.reasoner import CHECKPOINTS, SAMPLING, model_path
 from fot.tasks.load import load
+from fot.tasks.readers import Item
 
 BENCHMARK = "arithmetic-middle"
 Prediction = dict[tuple[str, int], tuple[float, int]]
@@ -88,16 +89,16 @@ def predicted(folder: Path, policies: Sequence[str], options: argparse.Namespace
     }
 
 
-async def measured(url: str, policy: str, at_once: int, options: argparse.Namespace) -> tuple[float, int]:
-    """Wall time of all problems, `at_once` running together, and the tokens that were generated."""
-    items = iter(load(BENCHMARK, seed=0, limit=options.problems).items)
+async def measured(url: str, policy: str, at_once: int, k: int, items: Iterable[Item]) -> tuple[float, int]:
+    """Wall time of these problems, `at_once` running together, and the tokens that were generated."""
+    waiting = iter(items)
     tokens = 0
     engine = await connect(url)
 
     async def work() -> None:
         nonlocal tokens
-        for item in items:
-            used = await one(engine, policy, item.prompt, item.problem_id, options.k)
+        for item in waiting:
+            used = await one(engine, policy, item.prompt, item.problem_id, k)
             tokens += used
 
     try:
@@ -130,6 +131,7 @@ def record(url: str, folder: Path, options: argparse.Namespace) -> None:
 
 def rounds(url: str, folder: Path, options: argparse.Namespace) -> dict[tuple[str, int], list[tuple[float, float]]]:
     """(predicted, measured) of every method at every concurrency; each round is timed anew before it is run."""
+    items = load(BENCHMARK, seed=0, limit=options.problems).items
     found: dict[tuple[str, int], list[tuple[float, float]]] = {}
     for number in range(options.repeats):
         command(
@@ -139,7 +141,7 @@ def rounds(url: str, folder: Path, options: argparse.Namespace) -> dict[tuple[st
         expected = predicted(folder, options.policy, options)
         for at_once in options.concurrency:
             for policy in options.policy:
-                wall_s, tokens = asyncio.run(measured(url, policy, at_once, options))
+                wall_s, tokens = asyncio.run(measured(url, policy, at_once, options.k, items))
                 guess_s, guess_tokens = expected[policy, at_once]
                 found.setdefault((policy, at_once), []).append((guess_s, wall_s))
                 print(

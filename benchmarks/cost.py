@@ -25,10 +25,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from benchmarks.capacity import BENCHMARK, command, one, serving
+from benchmarks.capacity import BENCHMARK, command, measured, serving
 from fot.core.cost import Accelerator
 from fot.core.timing import Timing
-from fot.engines import connect
 from fot.reasoner import CHECKPOINTS, SAMPLING, model_path
 from fot.tasks.load import load
 
@@ -53,7 +52,7 @@ def main() -> None:
         foretold = told(folder, options.times)
         print(f"{'method':44} {'tokens':>18} {'ratio':>6} {'seconds':>16} {'ratio':>6}  seconds a token")
         for policy in POLICIES:
-            print(beside(foretold[policy], asyncio.run(run(url, policy, options)), policy), flush=True)
+            print(beside(foretold[policy], run(url, policy, options), policy), flush=True)
     bounded(timing, Path(options.model).stat().st_size)
 
 
@@ -80,31 +79,17 @@ def told(folder: Path, times: int) -> dict[str, tuple[float, float]]:
     return {each["policy"]: (each["tokens"], each["server_s"]) for each in costs}
 
 
-async def run(url: str, policy: str, options: argparse.Namespace) -> tuple[float, float]:
+def run(url: str, policy: str, options: argparse.Namespace) -> tuple[float, float]:
     """Tokens and seconds of the problems behind those of the small pool, all slots being taken."""
     most = options.problems * (options.times + 1)
-    items = iter(load(BENCHMARK, seed=0, limit=most).items[options.problems :])
-    tokens = 0
-    engine = await connect(url)
-
-    async def work() -> None:
-        nonlocal tokens
-        for item in items:
-            used = await one(engine, policy, item.prompt, item.problem_id, options.k)
-            tokens += used
-
-    try:
-        await engine.capabilities()
-        began = time.perf_counter()
-        await asyncio.gather(*(work() for _ in range(max(2, 2 * options.slots // options.k))))
-        return tokens, time.perf_counter() - began
-    finally:
-        await engine.close()
+    items = load(BENCHMARK, seed=0, limit=most).items[options.problems :]
+    seconds, tokens = asyncio.run(measured(url, policy, max(2, 2 * options.slots // options.k), options.k, items))
+    return tokens, seconds
 
 
-def beside(foretold: Sequence[float], measured: Sequence[float], policy: str) -> str:
+def beside(foretold: Sequence[float], found: Sequence[float], policy: str) -> str:
     """One method's line: told / measured."""
-    (tokens, seconds), (used, took) = foretold, measured
+    (tokens, seconds), (used, took) = foretold, found
     pairs = f"{tokens:8,.0f} / {used:7,.0f} {tokens / used:6.2f} {seconds:7.1f} / {took:6.1f} {seconds / took:6.2f}"
     return f"{policy:44} {pairs}  {seconds / tokens / (took / used):.2f}"
 
