@@ -1,6 +1,7 @@
 """`fot cost` as a person calls it: what a pool takes, and many times it."""
 
 import json
+import shutil
 
 import pytest
 
@@ -8,6 +9,7 @@ from fot.cli.main import main
 from fot.core.cost import ACCELERATORS, Work, decode_flops, decoding, served_s
 from fot.core.shapes import shape_of
 from fot.core.timing import Knot, Timing
+from fot.pools.wholeness import cache_folder
 
 MODELS = {"deepseek-ai/DeepSeek-R1-Distill-Qwen-7B": 0, "Qwen/QwQ-32B": 5}
 
@@ -73,6 +75,15 @@ def test_what_runs_have_kept_is_not_counted_as_index(rows, capsys, tmp_path):
     assert list(pool.glob("index/*/pieces/*"))
     capsys.readouterr()
     assert told(capsys, pool)["costs"] == before
+
+
+def test_arrays_in_two_places_are_counted_once(rows, capsys, tmp_path):
+    pool = tmp_path / "pool"
+    assert main(["pool", "import", str(rows), "--out", str(pool)]) == 0
+    capsys.readouterr()
+    before = told(capsys, pool)["costs"][0]["bytes"]["index"]
+    shutil.copytree(pool / "index", cache_folder("index"), dirs_exist_ok=True)
+    assert told(capsys, pool)["costs"][0]["bytes"]["index"] == before
 
 
 def test_hours_of_a_server_that_was_timed(rows, capsys, tmp_path):

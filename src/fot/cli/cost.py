@@ -208,11 +208,16 @@ def _bytes(pools: Sequence[Pool], commit: str) -> dict[str, float]:
     from fot.pools.index import index_of
 
     tokens = max(1, sum(int(index_of(pool, PAPER_KERNEL, commit).n_tokens.sum()) for pool in pools))
-    arrays = [path for pool in pools for place in places(pool) for path in place.glob("*/*.npy")]
+    arrays = {  # once, also where one stands both beside its pool and in the cache
+        (pool.path, path.relative_to(place)): path.stat().st_size
+        for pool in pools
+        for place in places(pool)
+        for path in place.glob("*/*.npy")
+    }
     return {
         "text": sum(pool.manifest.chars for pool in pools) / tokens,
         "pool": sum(pool.manifest.rows_bytes for pool in pools) / tokens,
-        "index": sum(path.stat().st_size for path in arrays) / tokens,
+        "index": sum(arrays.values()) / tokens,
     }
 
 
