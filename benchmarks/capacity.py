@@ -129,15 +129,20 @@ def record(url: str, folder: Path, options: argparse.Namespace) -> None:
     )
 
 
+def time_server(url: str, folder: Path, options: argparse.Namespace) -> None:
+    """The timing on which they rest."""
+    command(
+        *("doctor", "--calibrate", "--base-url", url, "--k", str(options.slots)),
+        *("--out", str(folder / "timing.json"), "--tokens", str(options.tokens)),
+    )
+
+
 def rounds(url: str, folder: Path, options: argparse.Namespace) -> dict[tuple[str, int], list[tuple[float, float]]]:
     """(predicted, measured) of every method at every concurrency; each round is timed anew before it is run."""
     items = load(BENCHMARK, seed=0, limit=options.problems).items
     found: dict[tuple[str, int], list[tuple[float, float]]] = {}
     for number in range(options.repeats):
-        command(
-            *("doctor", "--calibrate", "--base-url", url, "--k", str(options.slots)),
-            *("--out", str(folder / "timing.json"), "--tokens", str(options.tokens)),
-        )
+        time_server(url, folder, options)
         expected = predicted(folder, options.policy, options)
         for at_once in options.concurrency:
             for policy in options.policy:

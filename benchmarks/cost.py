@@ -25,10 +25,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from benchmarks.capacity import BENCHMARK, command, measured, serving
+from benchmarks.capacity import BENCHMARK, measured, record, serving, time_server
 from fot.core.cost import Accelerator
 from fot.core.timing import Timing
-from fot.reasoner import CHECKPOINTS, SAMPLING, model_path
+from fot.reasoner import CHECKPOINTS, model_path
 from fot.tasks.load import load
 
 POLICIES = ("sc", f"fot:checkpoints={'/'.join(map(str, CHECKPOINTS))}")
@@ -58,17 +58,9 @@ def main() -> None:
 
 def prepared(url: str, folder: Path, options: argparse.Namespace) -> Timing:
     """The timing, and the small pool."""
-    timing = folder / "timing.json"
-    command(
-        *("doctor", "--calibrate", "--base-url", url, "--k", str(options.slots)),
-        *("--out", str(timing), "--tokens", str(options.tokens)),
-    )
-    command(
-        *("sample", BENCHMARK, "--out", str(folder / "pool"), "--base-url", url, "--limit", str(options.problems)),
-        *("--k", str(options.k), "--max-tokens", str(SAMPLING.max_tokens), "--temperature", str(SAMPLING.temperature)),
-        *("--top-p", str(SAMPLING.top_p), "--top-k", str(SAMPLING.top_k), "--min-p", str(SAMPLING.min_p)),
-    )
-    return Timing.from_json(msgspec.json.decode(timing.read_bytes()))
+    time_server(url, folder, options)
+    record(url, folder, options)
+    return Timing.from_json(msgspec.json.decode((folder / "timing.json").read_bytes()))
 
 
 def told(folder: Path, times: int) -> dict[str, tuple[float, float]]:
